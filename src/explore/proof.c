@@ -71,6 +71,7 @@ static bool is_followed(const mr_claims *claims) {
         case MR_CLAIM_ROOM:
         case MR_CLAIM_TOGETHER:
         case MR_CLAIM_ONE_STREAM:
+        case MR_CLAIM_SHORT: /* room.c */
         case MR_CLAIM_NOT_LOOKED: break;
         case MR_CLAIM_FAILED:
         case MR_CLAIM_STOPPED:

@@ -126,6 +126,8 @@ void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_err
         mr_claims_add(claims, MR_CLAIM_QUERIES);
         return;
     }
+    if (status->code == MR_CODE_OUT_OF_MEMORY && command->kind == MR_COMMAND_ALLOC)
+        mr_claims_add(claims, MR_CLAIM_SHORT);
     if (mr_code_is_interruption(status->code)) {
         mr_claims_add(claims, MR_CLAIM_INTERRUPTED);
         return;

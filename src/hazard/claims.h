@@ -79,6 +79,9 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(QUERIES, "queries", IF, FOLLOWED,                                                                                         \
       "This holds if 1 query answers as in this run.",                                                                          \
       "This holds if # queries answer as in this run.")                                                                         \
+    X(SHORT, "short_of_memory", IF, FOLLOWED,                                                                                   \
+      "This holds if 1 request for memory, which was refused, is refused whenever earlier frees complete.",                     \
+      "This holds if # requests for memory, which were refused, are refused whenever earlier frees complete.")                  \
     X(HOST_FUNCTIONS, "host_functions", IF, EXPLORED,                                                                           \
       "This holds if 1 host function and other code share nothing that changes, except values of tensors.",                     \
       "This holds if # host functions and other code share nothing that changes, except values of tensors.")                    \

@@ -71,6 +71,12 @@ local PROGRAMS = {
   ranks = { "mr.dist.spawn(1, function() mr.ones(4) end)" },
   host_reads = { "assert(mr.ones(4):sum():item() == 4)" },
   queries = { "local s = mr.stream() s:run(function() mr.zeros(4) end) s:query()" },
+  short_of_memory = { [[
+    mr.machine.settings{memory_bytes = 8 << 20}
+    local a = mr.stream()
+    a:run(function() mr.ones(2 << 18):free() end)
+    local x = a:run(mr.ones, 3 << 18)
+    assert(not pcall(a.run, a, mr.ones, 4 << 18)) mr.synchronize()]] },
   host_functions = { "local s = mr.stream() s:host_func(function() end) mr.zeros(4)" },
   unspecified = { [[
     local s, x, q = mr.stream(), mr.ones(4), mr.zeros(4, {device = "cpu"}) mr.synchronize()

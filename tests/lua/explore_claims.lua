@@ -111,6 +111,16 @@ function TestMemory.test_whether_an_allocation_fails_may_depend_on_the_order()
     .. ".*explore_claims.lua:%d+ fails; only what it did was followed")
 end
 
+-- The second tensor takes the memory of the first one, which grows, if that free is complete.
+function TestMemory.test_one_stream_whether_an_allocation_fails_may_depend_on_when_a_free_is_complete()
+  local r = explore_memory(function(a)
+    mr.zeros(16 * MB, {stream = a}):free()
+    local _ <close> = mr.zeros(24 * MB, {stream = a})
+    mr.empty(32 * MB, {stream = a}):free()
+  end)
+  lu.assertEquals({ r.complete, r.deterministic }, { false, false })
+end
+
 function TestMemory.test_where_the_order_does_not_matter()
   local r = explore_memory(function(a, b) -- there is room for all
     mr.zeros(20 * MB, {stream = a}):free()

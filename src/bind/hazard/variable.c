@@ -150,7 +150,7 @@ static bool local_keeps_value(const wanted *w, const lua_Debug *frame, const cha
 
 /* ---- steps */
 
-/* Whether the value at the top, which it pops, is this one, and the place sees the variable, which is an index there. */
+/* Whether the value at the top, which it pops, is this one. The place must see the variable, and use it as an index. */
 static bool pop_index(const wanted *w, const lua_Debug *frame, const char *name,
                       lua_Integer value) {
     lua_State *L = w->running;
