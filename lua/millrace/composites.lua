@@ -15,7 +15,7 @@ return function(tools, check)
 
   -- ---------------------------------------------------------------- arguments
 
-  -- The sizes of t from dim `first` on, behind those of `shape`.
+  -- The sizes of t from dim `first` on, after those of `shape`.
   local function with_sizes(shape, t, first)
     for d = first, t.ndim do shape[#shape + 1] = t:size(d) end
     return shape

@@ -647,7 +647,7 @@ local function carried_sums(g, a, dim)
   return sums
 end
 
--- Before the first 0 the derivative is out / a; at it, the products without it count; behind it, nothing.
+-- Before the first 0 the derivative is out / a; at it, the products without it count; after it, nothing.
 R.cumprod = {
   formula = "the sums of g * out from the end, / a; exact also where a has zeros",
   keep = keep_dim, needs = { "a out" },

@@ -230,7 +230,7 @@ return function(tools, check)
 
   -- ---------------------------------------------------------------- the whole
 
-  -- The names of the result and of the terms behind i.
+  -- The names of the result and of the terms after i.
   local function kept_behind(i, terms, result)
     local kept = joined(result)
     for k = i + 1, #terms do kept = joined(kept, terms[k].labels) end

@@ -15,7 +15,7 @@ local sum_to = require("millrace.autograd.helpers").sum_to
 local kernel, empty, current_device = mr.kernel, mr.empty, mr.current_device
 
 local THREADS = 256  -- of a block
-local SMALL = 1 << 30 -- elements and offsets below this fit an int, also behind the last block's end
+local SMALL = 1 << 30 -- elements and offsets below this fit an int, also after the last block's end
 
 return function(tools)
   local misuse, where, epoch = tools.misuse, tools.where, tools.epoch
@@ -248,7 +248,7 @@ return function(tools)
     return list
   end
 
-  -- The form of the call, and the numbers behind `n` among the kernel's arguments.
+  -- The form of the call, and the numbers after `n` among the kernel's arguments.
   local function choose_form(f, args, outputs, shape, count)
     local form, tensors, names = { by_value = {} }, {}, {}
     for k, output in ipairs(f.outputs) do tensors[k], names[k] = outputs[k], output.name end

@@ -75,7 +75,7 @@ function learn.main(tools, first, second, third)
   return begin(tools, first, number)
 end
 
--- In the child: judges a solution and prints the verdict behind a line that only the caller knows. `way`: "all"; "few",
+-- In the child: judges a solution and prints the verdict after a line that only the caller knows. `way`: "all"; "few",
 -- which tries few answers to each query; "ends", which says only whether the program comes to an end.
 function learn.judge(way, text, name, solution, solution_name, line)
   local judge = require "millrace.learn.judge"

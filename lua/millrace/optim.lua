@@ -341,7 +341,7 @@ return function(tools)
   local MOMENTUM, NOTHING = { "momentum_buffer" }, {}
   local SGD = {
     defaults = { lr = 0.001, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false },
-    steps_alike = true, -- all behind the first
+    steps_alike = true, -- all after the first
     check = function(group)
       for _, name in ipairs { "lr", "momentum", "dampening", "weight_decay" } do
         check_number("SGD", name, group[name], 0)

@@ -19,7 +19,7 @@ return function(tools, check)
   -- ---------------------------------------------------------------- median
 
   -- The place of the median among the `count` elements in order, for each line: the lower one of two; or the first NaN.
-  -- NaNs are in order behind all others.
+  -- NaNs are in order after all others.
   local function median_place(x, dim, count)
     local middle = (count + 1) // 2
     if not has_nan(x) then return nil, middle end
@@ -181,7 +181,7 @@ return function(tools, check)
   end
 
   -- How many of the `sums`, which ascend along the last dim, are below each part. The steps are powers of two: as many
-  -- infinite ones stand behind the sums as let each step end among them.
+  -- infinite ones stand after the sums as let each step end among them.
   local function count_below(sums, part)
     local categories, shape, step = sums:size(-1), sums.shape, 1
     while 2 * step <= categories do step = 2 * step end

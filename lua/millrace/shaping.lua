@@ -17,7 +17,7 @@ return function(tools, check, rows)
 
   local MODES = { constant = true, reflect = true, replicate = true, circular = true }
 
-  -- The element of a dim with `size` of them that is at place i, which may be in front of it or behind it.
+  -- The element of a dim with `size` of them that is at place i, which may be in front of it or after it.
   local function source_of(mode, i, size)
     if mode == "replicate" then return math.max(1, math.min(size, i)) end
     if mode == "circular" then return (i - 1) % size + 1 end

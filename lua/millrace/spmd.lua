@@ -71,7 +71,7 @@ local function load_piece(piece, env)
   return chunk or error(why, 0)
 end
 
--- The chunk that runs the pieces one behind the other on `count` ranks, with the arguments of the script.
+-- The chunk that runs the pieces one after the other on `count` ranks, with the arguments of the script.
 local function new_chunk(pieces, count, new_random)
   local last = pieces[#pieces]
   local function run(...)

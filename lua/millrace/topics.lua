@@ -30,7 +30,7 @@ local function wrap(text, width, first, rest, out)
   for line in (first .. lines:sub(blanks + 1)):gmatch("[^\n]*") do out[#out + 1] = line end
 end
 
--- The cells of "| a | b |"; a bar behind a backslash is text.
+-- The cells of "| a | b |"; a bar after a backslash is text.
 local function cells_of(row)
   local cells = {}
   for cell in row:gsub("\\|", "\0"):gsub("^|", ""):gmatch("([^|]*)|") do
@@ -230,7 +230,7 @@ return function(tools)
     return table.concat(rows, "\n")
   end
 
-  -- The paragraphs of a text. One that ends with a colon has the table or list behind it.
+  -- The paragraphs of a text. One that ends with a colon has the table or list after it.
   local function paragraphs_of(text)
     local list = {}
     for paragraph in (text .. "\n\n"):gmatch("(.-)\n\n+") do

@@ -46,7 +46,7 @@ void mr_output_flush(FILE *file) {
 
 void mr_output_write(FILE *file, const char *text, size_t size) {
     if (limit && (size > limit || written > limit - size)) {
-        written = limit; /* nothing smaller comes behind it */
+        written = limit; /* nothing smaller comes after it */
         fail(MR_OUTPUT_BOUNDED);
         return;
     }

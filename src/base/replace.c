@@ -74,7 +74,7 @@ static void drop_signals(const hold *h) {
 
 /* ---- places */
 
-/* "dir" of "dir/name", "." of "name"; with `tail` behind it. NULL: no memory. */
+/* "dir" of "dir/name", "." of "name"; with `tail` after it. NULL: no memory. */
 static char *in_folder_of(const char *path, const char *tail) {
     const char *slash = strrchr(path, '/');
     size_t length = slash ? (size_t)(slash - path) + 1 : 0;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define CHUNK_HEADER  16 /* keeps the objects aligned behind the link to the next chunk */
+#define CHUNK_HEADER  16 /* keeps the objects aligned after the link to the next chunk */
 #define LEAST_OBJECTS 4  /* of the first chunk in a region */
 
 void mr_slab_init(mr_slab *slab, size_t object_size, size_t per_chunk) {

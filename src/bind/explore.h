@@ -18,7 +18,7 @@ typedef struct {
 extern const mr_explore_bound mr_explore_bounds[];
 
 /* A function of Lua: (chunk, bounds, arguments...) -> what it has found, one of these texts. Runs the chunk under every
- * schedule; the outcome is what it prints and how it ends. Prints the result. `bounds`: as behind --explore=.
+ * schedule; the outcome is what it prints and how it ends. Prints the result. `bounds`: as after --explore=.
  *
  *     one          One outcome, and there is no hazard. Whether all schedules were tried is in what is printed.
  *     found        Several outcomes, or a hazard.

@@ -37,7 +37,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-/* The blanks at the beginning of the text, and the column behind them. */
+/* The blanks at the beginning of the text, and the column after them. */
 static size_t blanks_of(const char *text, size_t size, size_t *column) {
     size_t count = 0;
     for (; count < size && is_blank(text[count]); count++)

@@ -14,7 +14,7 @@ int mr_wrap_width(FILE *file);
 /* The width of a page's lines: that of the terminal, or what COLUMNS says. */
 int mr_page_width(void);
 
-/* Adds a paragraph, without an end of line behind it: `first` blanks, and as many words as fit into `width` columns;
+/* Adds a paragraph, without an end of line after it: `first` blanks, and as many words as fit into `width` columns;
  * further lines begin with `rest` blanks. The blanks between two words stay as they are. */
 void mr_wrap_words(mr_buffer *out, const char *text, size_t size, int width, int first, int rest);
 

@@ -12,7 +12,7 @@
  * while a collective reads them are those at the begin of its member.
  *
  * On real devices a process has one, and NCCL connects them (watch.c). Rounds are the same. The process submits its own
- * member of a meeting only; stand-ins have no memory, and the meeting orders nothing behind other ranks. While the host
+ * member of a meeting only; stand-ins have no memory, and the meeting orders nothing after other ranks. While the host
  * waits for the device it reads messages of other ranks, because a failed rank leaves a collective without a peer.
  *
  * A mistake, a deadlock, a time-out or the failure of a rank separates the ranks for good. All later calls fail with

@@ -46,7 +46,7 @@
  * the value depends only on the Lua thread, and a host function cannot wait for device work. So the Lua thread itself
  * must not block in the driver. Two measures ensure this:
  *
- *   - The backend counts the submissions behind a pending host function. It counts over all streams, because
+ *   - The backend counts the submissions after a pending host function. It counts over all streams, because
  *     streams may share a hardware queue (R55). After 256 submissions, which is less than the depth of the launch
  *     queue (R56), it waits for the oldest function. This wait runs host functions, and Ctrl-C ends it.
  *   - Before a call that may wait for the device inside the driver, it runs all pending host functions; before
@@ -126,7 +126,7 @@ typedef struct cuda_link cuda_link;
 
 /* ---- objects of the model */
 
-/* Behind mr_stream.impl. Outlives it while events remember that they were recorded here. */
+/* The object of mr_stream.impl. It outlives the stream while events remember that they were recorded here. */
 struct cuda_stream {
     CUstream handle;
     mr_stream *stream; /* while it is open */
@@ -146,7 +146,7 @@ struct cuda_stream {
     char title[48]; /* as mr_stream_title does, for the errors' field */
 };
 
-/* Behind mr_event.impl; the handle is made at the first record, when its device is known (R14). */
+/* The object of mr_event.impl; the handle is made at the first record, when its device is known (R14). */
 struct cuda_event {
     CUevent handle;
     cuda_device *device;
@@ -156,14 +156,14 @@ struct cuda_event {
     bool plain; /* of no option: the handle goes back to device->events */
 };
 
-/* Behind mr_storage.impl of device memory. */
+/* The object of mr_storage.impl of device memory. */
 struct cuda_block {
     CUdeviceptr address;
     cuda_block *previous, *next; /* the live blocks of the device */
 };
 
 /* Host memory that copies and kernels of one stream may be using: kept from being released until the
- * fence behind them has been passed. */
+ * fence after them has been passed. */
 enum { HOLDS_A_FENCE = 30 };
 struct cuda_hold {
     cuda_hold *next;

@@ -91,7 +91,7 @@ static bool take_unit(mr_json *j, uint32_t *out) {
     return true;
 }
 
-/* Behind \u: a character, of two units if the first one is half of a pair. */
+/* After \u: a character, of two units if the first one is half of a pair. */
 static bool take_unicode(mr_json *j, uint32_t *out) {
     uint32_t low;
     if (!take_unit(j, out) || *out == 0) return false;
@@ -103,7 +103,7 @@ static bool take_unicode(mr_json *j, uint32_t *out) {
     return true;
 }
 
-/* Behind a backslash; appends the character. */
+/* After a backslash; appends the character. */
 static bool take_escape(mr_json *j, char **out) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     if (j->at == j->end) return false;

@@ -52,7 +52,7 @@ static bool take_string(text *t, char *out, size_t size) {
     return take(t, quote);
 }
 
-/* False also if it does not fit. Python 2 wrote an L behind long ones. */
+/* False also if it does not fit. Python 2 wrote an L after long ones. */
 static bool take_size(text *t, int64_t *out) {
     skip_space(t);
     const char *first = t->at;
@@ -167,7 +167,7 @@ static mr_status take_dict(const mr_tensor_file *file, text *t, mr_file_tensor *
     return MR_OK;
 }
 
-/* Where the header is: behind magic, version and its own length. */
+/* Where the header is: after magic, version and its own length. */
 static mr_status find_header(mr_tensor_file *file, uint64_t *out_offset, uint64_t *out_size) {
     unsigned char start[MAGIC + 2 + 4] = {0};
     if (file->size < MAGIC) return mr_file_bad(file, "it is no .npy file: it is too short");

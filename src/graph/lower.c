@@ -62,7 +62,7 @@ static void choose_lanes(lowering *w) {
     }
 }
 
-/* ---- which records: one behind each node that another lane waits for */
+/* ---- which records: one after each node that another lane waits for */
 
 static void need_event(lowering *w, uint32_t i) {
     if (w->event_of[i] == NONE) w->event_of[i] = w->out->events++;

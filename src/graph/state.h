@@ -8,7 +8,7 @@
  * call costs one comparison more.
  *
  * A launch is commands. `lower.c` spreads the nodes over lanes, and finds the records and waits between them. A node
- * goes to a lane only behind a node that it comes after anyway, so the lanes have exactly the order of the edges. The
+ * goes to a lane only after a node that it comes after anyway, so the lanes have exactly the order of the edges. The
  * first lane is the launch's stream, the others are hidden streams. So the checker, traces, stepping and the explorer
  * know nothing of graphs and see each node. Such a command has the captured line as its line, and the launch's line in
  * addition. Only the first one takes time on the host's virtual clock.
@@ -80,7 +80,7 @@ struct mr_graph {
     MR_VEC(graph_memory) memory;
     /* the stream in whose order its memory is allocated and freed; NULL: it has none */
     mr_stream *memory_stream;
-    mr_event *memory_ready; /* recorded there behind all allocations */
+    mr_event *memory_ready; /* recorded there after all allocations */
     MR_VEC(mr_stream *)
     used_by; /* streams of the last launches of destroyed executables; references */
 };
@@ -200,7 +200,7 @@ mr_status mr_capture_check_live(const mr_command *command);
 /* ---- capture_stream.c */
 
 mr_status mr_capture_no_memory(const char *what);
-/* The stream captures from now on, behind these nodes. */
+/* The stream captures from now on, after these nodes. */
 mr_status mr_capture_join(mr_capture *capture, mr_stream *stream, const index_list *frontier);
 /* Takes over the reference, also on failure. */
 mr_status mr_capture_add_node(captured_stream *s, mr_command *command);
@@ -276,7 +276,7 @@ struct mr_executable {
     lowered lowered;
     mr_stream **lanes; /* from 1 on; NULL: not made yet */
     mr_event **events;
-    mr_event *done;         /* recorded behind each launch */
+    mr_event *done;         /* recorded after each launch */
     mr_stream *launched_on; /* by the last launch; one reference; NULL: none */
     bool memory_in_use;     /* launched, and not freed since */
     void *built;            /* the backend's graph; NULL: there is none */

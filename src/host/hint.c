@@ -1,4 +1,4 @@
-/* Hints behind the message of a script: see hint.h. */
+/* Hints after the message of a script: see hint.h. */
 #include "host/hint.h"
 
 #include <ctype.h>

@@ -26,7 +26,7 @@
 #include "host/interrupt.h"
 
 #define LOOK_MS     150  /* between two looks at the watched file */
-#define SLACK_MS    5000 /* of a child behind its own limit */
+#define SLACK_MS    5000 /* of a child after its own limit */
 #define MOST_OUTPUT ((size_t)1 << 20)
 
 /* --- children --------------------------------------------------------------------------------------- */

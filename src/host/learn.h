@@ -7,7 +7,7 @@
 /* Every order can be tried on the virtual GPU only. Some lessons are about two devices. */
 #define MR_LEARN_DEVICE "virtual:2"
 
-/* Pushes the function that runs `millrace learn`: it takes the arguments behind the word, and returns the exit status.
+/* Pushes the function that runs `millrace learn`: it takes the arguments after the word, and returns the exit status.
  * Raises. */
 void mr_learn_push(lua_State *L);
 

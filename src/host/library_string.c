@@ -11,7 +11,7 @@
 
 /* ---- patterns */
 
-/* The byte at which argument `arg` says to begin, from 0 on; more than the size: behind the end. */
+/* The byte at which argument `arg` says to begin, from 0 on; more than the size: after the end. */
 static size_t begin_of(lua_State *L, int arg, size_t size) {
     lua_Integer from = luaL_optinteger(L, arg, 1);
     if (from > 0) return (size_t)from - 1;

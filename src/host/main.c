@@ -354,7 +354,7 @@ static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     return MR_EXIT_OK;
 }
 
-/* `millrace learn`, with the arguments behind the word. */
+/* `millrace learn`, with the arguments after the word. */
 static int run_learn(lua_State *L, const mr_session *session) {
     int first = session->options.script + 1, count = session->argc - first;
     mr_learn_push(L);
@@ -364,7 +364,7 @@ static int run_learn(lua_State *L, const mr_session *session) {
     return status == MR_EXIT_OK ? (int)lua_tointeger(L, -1) : status;
 }
 
-/* Pushes the arguments behind the script, which are its `...`. Returns how many. */
+/* Pushes the arguments after the script, which are its `...`. Returns how many. */
 static int push_arguments(lua_State *L, const mr_session *session) {
     int count = session->argc - session->options.script - 1;
     if (count < 0) count = 0;

@@ -238,7 +238,7 @@ static const mr_explore_bound *find_bound(const char *name, size_t size) {
     return b->name ? b : NULL;
 }
 
-/* `--check warn`: the value of an option that needs none stands behind "=". `word` comes behind the option. */
+/* `--check warn`: the value of an option that needs none stands after "=". `word` comes after the option. */
 static bool is_value_of(const option_row *option, const char *word) {
     if (option->id == OPTION_EXPLORE) {
         size_t size = strcspn(word, ":,");
@@ -247,7 +247,7 @@ static bool is_value_of(const option_row *option, const char *word) {
     return option->id == OPTION_CHECK && mr_bind_is_check(word);
 }
 
-/* The word behind the options is the script, or one of the commands that are no option. */
+/* The word after the options is the script, or one of the commands that are no option. */
 static bool check_first_word(const option_row *last, const char *word) {
     static const char *const commands[] = {"learn", "doctor"};
     mr_nearest nearest;
@@ -447,7 +447,7 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
 static bool parse_options(int argc, char **argv, mr_options *out) {
     const char *limit = NULL;
     const option_row *last =
-        NULL; /* in front of the script, if its value could only stand behind "=" */
+        NULL; /* in front of the script, if its value could only stand after "=" */
     int i = 1;
     while (i < argc && argv[i][0] == '-' && strcmp(argv[i], "-") != 0) {
         if (strcmp(argv[i], "--") == 0) {

@@ -1,6 +1,6 @@
 /* The matcher: see pattern.h. It backtracks by recursion, as deep as Lua's own.
  *
- * Easiest to break: the ends. A pattern has a 0 byte behind it, as all strings of Lua do, so one character may be read
+ * Easiest to break: the ends. A pattern has a 0 byte after it, as all strings of Lua do, so one character may be read
  * there; a subject has one, too, and may hold others. */
 #include "host/pattern.h"
 
@@ -24,7 +24,7 @@ static inline void count_step(mr_pattern *m) {
 
 /* ---- one item: a character, '.', a class, a set */
 
-/* Behind the item that begins at p. */
+/* After the item that begins at p. */
 static const char *item_end(const mr_pattern *m, const char *p) {
     if (*p == ESCAPE) {
         if (p + 1 == m->pattern_end) luaL_error(m->L, "malformed pattern (ends with '%%')");
@@ -121,7 +121,7 @@ static const char *match_again(mr_pattern *m, const char *s, char digit) {
 
 /* ---- what stands for several characters */
 
-/* p stands behind `%b`. */
+/* p stands after `%b`. */
 static const char *match_balance(mr_pattern *m, const char *s, const char *p) {
     if (p >= m->pattern_end - 1) luaL_error(m->L, "malformed pattern (missing arguments to '%%b')");
     if (s >= m->subject_end || *s != *p) return NULL;
@@ -137,7 +137,7 @@ static const char *match_balance(mr_pattern *m, const char *s, const char *p) {
     return NULL;
 }
 
-/* p stands behind `%f`; whether the set begins here. */
+/* p stands after `%f`; whether the set begins here. */
 static bool is_frontier(const mr_pattern *m, const char *s, const char *p, const char **out_end) {
     if (*p != '[') luaL_error(m->L, "missing '[' after '%cf' in pattern", '%');
     const char *end = *out_end = item_end(m, p);

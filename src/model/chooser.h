@@ -44,7 +44,7 @@ typedef enum {
     MR_OPEN_H2D_ASYNC,  /* R23: this async copy from pageable memory returns once it is staged */
     MR_OPEN_D2H_ASYNC,  /* R23: this async copy to pageable memory returns before it is done */
     MR_OPEN_FREE_WAITS, /* R27: this cudaFree waits for the device */
-    /* R10: this query sees the records and waits it asks for, behind work that is done */
+    /* R10: this query sees the records and waits it asks for, after work that is done */
     MR_OPEN_QUERY,
     MR_OPEN_REUSE_EVENT,    /* R30, policy 1: this allocation may look for such memory */
     MR_OPEN_REUSE_COMPLETE, /* R30, policy 2 */

@@ -129,7 +129,7 @@ typedef struct {
 
 extern const mr_command_kind mr_command_kinds[];
 
-/* Why an operand is only assumed: id, and the clause behind "because". */
+/* Why an operand is only assumed: id, and the clause after "because". */
 #define MR_ASSUMED_LIST(X)                                                                         \
     X(GAPS, "bytes that it does not touch lie between those that it touches")                      \
     X(INDEX, "the address depends on a value in memory")                                           \

@@ -1,6 +1,6 @@
 /* A meeting: one collective operation, or one exchange of messages, of a communicator (R61-R67). Each member takes
  * part by one command in a stream of its own, an OP whose `meeting` is this. All these commands are submitted one
- * behind the other. No member's command is over before all have begun.
+ * after the other. No member's command is over before all have begun.
  *
  * A meeting says which operation is applied to the bytes of which members. It does not change once its commands are
  * submitted. */

@@ -23,7 +23,7 @@ typedef struct mr_kernel_code {
     atomic_uint refs;
     uint64_t id; /* unique in the process; backends use it as the key of their data */
     mr_ptx_module *ptx;
-    char *text; /* PTX, with a NUL behind it: what a GPU's driver loads */
+    char *text; /* PTX, with a NUL after it: what a GPU's driver loads */
     size_t size;
     struct mr_kernel_count *counts;   /* by kernel */
     struct mr_kernel_timing *timings; /* by kernel: kernel_time.h */

@@ -65,7 +65,7 @@ typedef struct {
     uint32_t threads; /* a block */
 } mr_cost;
 
-/* The numbers behind the tensor in a call of an in-place form. */
+/* The numbers after the tensor in a call of an in-place form. */
 typedef struct {
     uint8_t required, optional;
     double otherwise[2]; /* the optional ones, where they are not given */
@@ -89,7 +89,7 @@ struct mr_op {
     const char *expression; /* the body's text, for the CUDA kernel and the reference page */
 
     int64_t (*items)(const mr_command *command);
-    /* Runs items [first, end), in order; after a failure the items behind the one that failed have not been
+    /* Runs items [first, end), in order; after a failure the items after the one that failed have not been
      * run. Any code but INTERRUPTED: a code that is sticky (R50) loses the device, others fail this command
      * only. */
     mr_status (*run)(const mr_command *command, void *state, int64_t first, int64_t end);

@@ -68,7 +68,7 @@ typedef enum {
     X(FOR_MEMORY)  /* likewise, as calls that release memory may (R27); */                         \
     X(FOR_ITSELF)  /* until this very command is done; */                                          \
     X(FOR_EARLIER) /* before the command enters: for what its stream has by then */                \
-    X(MEETS)       /* it takes part in a meeting, whose members enter one behind the other */
+    X(MEETS)       /* it takes part in a meeting, whose members enter one after the other */
 
 enum {
 #define X(id) MR_FACT_BIT_##id,
@@ -84,7 +84,7 @@ typedef uint32_t mr_order_facts;
 
 /* One line for each rule: id, when, to, from, whether the place keeps its contents, strength, number of the rule. Then
  * come the facts that the command must have. For a command with the last fact the row is only the allocator's. (R28: an
- * allocation comes before the uses of its memory and a free behind them. Between other commands nothing follows from
+ * allocation comes before the uses of its memory and a free after them. Between other commands nothing follows from
  * either.)
  *
  * ADDS: the place also holds what it held. REPLACES: it holds the node instead. If the node comes after the old

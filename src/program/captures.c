@@ -16,7 +16,7 @@ static void take(mr_recorder *r, const capture *c) {
     mr_value_gather(&c->view, to);
     item *it = c->inner ? &p->inner.items[c->at] : &p->items.items[c->at];
     if (!it->bytes.size) it->bytes = written;
-    else it->bytes.size += written.size; /* the next operand: its bytes lie right behind */
+    else it->bytes.size += written.size; /* the next operand: its bytes lie right after */
 }
 
 /* An operation of the host, or a copy, that overwrites all of a new storage at once: its old contents cannot be

@@ -117,7 +117,7 @@ static void ask_above(void) {
     free(before);
 }
 
-/* In place of rl_redisplay. Text that is typed ahead is shown with the text behind it. */
+/* In place of rl_redisplay. Text that is typed ahead is shown with the text after it. */
 static void redisplay(void) {
     if (is_showing && !more_is_typed()) draw();
 }

@@ -188,7 +188,7 @@ static size_t end_entry(mr_buffer *out, size_t from) {
     return out->size;
 }
 
-/* The lines behind a prompt belong to the entry until that is whole; what follows is its answer. */
+/* The lines after a prompt belong to the entry until that is whole; what follows is its answer. */
 void mr_entry_from_session(lua_State *L, const char *text, size_t size, mr_buffer *out) {
     size_t entry = out->size; /* the beginning of the entry that is read */
     bool is_open = false;

@@ -18,7 +18,7 @@ mr_entry_verdict mr_entry_judge(lua_State *L, const char *text, size_t size);
 /* Whether a text was copied from a session or a page: it begins with a prompt ("mr:7> ", "mr> ", "..> "), or has one
  * and is no Lua. */
 bool mr_entry_is_session(lua_State *L, const char *text, size_t size);
-/* Adds what was typed in a session to *out, without prompts and answers: entries, each with a 0 byte behind it. Raises
+/* Adds what was typed in a session to *out, without prompts and answers: entries, each with a 0 byte after it. Raises
  * when memory is out. */
 void mr_entry_from_session(lua_State *L, const char *text, size_t size, mr_buffer *out);
 

@@ -16,7 +16,7 @@ typedef struct {
     const char *text;
     size_t size, point;           /* of the text, and where the cursor is in it */
     const unsigned char *colours; /* an mr_colour for each byte; NULL: no codes of colours */
-    const char *hint;  /* behind the text, as far as its row has room for it; NULL: none */
+    const char *hint;  /* after the text, as far as its row has room for it; NULL: none */
     int rows, columns; /* of the terminal */
 } mr_frame;
 

@@ -19,7 +19,7 @@ typedef struct {
     /* Completions of text[*out_from ... point): an array that ends with NULL. The caller frees each element and the
      * array. NULL: none. */
     char **(*complete)(void *context, const char *text, int point, int *out_from);
-    /* Returns the hint to show behind the text, with the cursor at its end, or NULL. The caller frees it. */
+    /* Returns the hint to show after the text, with the cursor at its end, or NULL. The caller frees it. */
     char *(*hint)(void *context, const char *text, size_t size);
     /* Returns the line above the prompt; NULL, or to be freed by the caller. Called at the beginning, and where `polls`
      * is set again while nothing is typed. *out_message: a message to print above it, likewise. */

@@ -41,7 +41,7 @@ static const char *skip_long(mr_nesting *n, const char *at, const char *end) {
     return end;
 }
 
-/* The same of a string: it goes on only behind a backslash. */
+/* The same of a string: it goes on only after a backslash. */
 static const char *skip_string(mr_nesting *n, const char *at, const char *end) {
     n->within = MR_NESTING_CODE;
     for (; at < end && *at != n->quote; at++) {

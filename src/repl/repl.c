@@ -19,7 +19,7 @@
  * state: an error of Lua's must not leak them. */
 typedef struct {
     mr_buffer entry, line, message;
-    mr_buffer rest;  /* of a pasted text, the entries that follow, each with a 0 byte behind it */
+    mr_buffer rest;  /* of a pasted text, the entries that follow, each with a 0 byte after it */
     bool is_session; /* it was copied from one: each entry of it is remembered */
     size_t judged;   /* bytes of the entry, when Lua's parser saw it last */
     mr_nesting nesting;

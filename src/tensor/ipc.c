@@ -23,7 +23,7 @@ static void release_kept(void *kept) {
     free(memory);
 }
 
-/* Takes over the memory at `kept->address`; the tensor begins `offset` bytes behind. `kept` is NULL where memory was
+/* Takes over the memory at `kept->address`; the tensor begins `offset` bytes after. `kept` is NULL where memory was
  * out. */
 static mr_status over(const mr_caller *caller, kept_memory kept, uint64_t offset, mr_stream *stream,
                       mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor) {

@@ -10,7 +10,7 @@
 mr_status mr_tensor_create_shareable(const mr_caller *caller, mr_stream *stream, mr_dtype dtype,
                                      int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
-/* The handle of the memory, and how many bytes behind its beginning the first element lies. */
+/* The handle of the memory, and how many bytes after its beginning the first element lies. */
 mr_status mr_tensor_ipc_handle(const mr_caller *caller, const mr_tensor *t,
                                char out_handle[MR_IPC_HANDLE_BYTES], int64_t *out_offset);
 

@@ -14,7 +14,7 @@
  *   MULTIPROCESSORS, COPY_ENGINE   `holder` does not have the engine
  *   SYNCHRONIZE     the host does not wait in the call `span`; what the call submitted (item() copies) stays
  *   PAGEABLE        the memory of the copy `span` is pinned, so the host neither copies it nor waits
- *   HOST            the call `span` comes right behind the call `holder` and those that it depends on
+ *   HOST            the call `span` comes right after the call `holder` and those that it depends on
  *   others          nothing changes */
 typedef struct {
     uint32_t span;
@@ -30,7 +30,7 @@ typedef struct {
     uint32_t gone_first, gone_end;                /* calls that take no time any more */
     uint32_t free_first, free_end;                /* calls in which the host does not stand */
     uint32_t unstaged;                            /* a copy whose source is pinned now; or NONE */
-    uint32_t early_first, early_end, early_after; /* calls that come right behind early_after */
+    uint32_t early_first, early_end, early_after; /* calls that come right after early_after */
 } mr_trace_edit;
 
 mr_status mr_trace_edit_make(const mr_trace *trace, mr_trace_removal removal,

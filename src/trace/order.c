@@ -61,7 +61,7 @@ static mr_order_facts facts_of(const maker *m, const mr_span *span) {
 
 /* ---- places */
 
-/* Older work of these streams is behind the last span that took them. */
+/* Older work of these streams is after the last span that took them. */
 static void join_gathered(maker *m, int device) {
     for (size_t s = 0; s < m->stream_count; s++)
         if (m->states[s].dirty && m->streams[s].device == device)
@@ -79,7 +79,7 @@ static void join_new(maker *m, uint32_t *seen, uint32_t now, mr_cause rule) {
     *seen = now;
 }
 
-/* R61: all members begin together, so each comes after the last spans of all their streams. They are told one behind
+/* R61: all members begin together, so each comes after the last spans of all their streams. They are told one after
  * the other: the streams of those that are still to come have nothing of the meeting yet. */
 static void meet(maker *m, uint32_t i) {
     const mr_span *span = &m->spans[i];

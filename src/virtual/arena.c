@@ -1,6 +1,6 @@
 /* Address space of a pool: see arena.h.
  *
- * A range can only grow in place where nothing else is mapped behind it. The kernel gives new mappings from the top
+ * A range can only grow in place where nothing else is mapped after it. The kernel gives new mappings from the top
  * of the address space down, and the heap is near the program. So the places that arenas grow in are in between, each
  * with space to itself. The machine that has mapped the first step of a place owns the place: the kernel
  * refuses a second one, in whichever thread. Where there are no such places (fewer address bits,

@@ -5,7 +5,7 @@
  * Address space grows as needed. A memory pool is one address range with a fixed base that grows in place
  * (`arena.h`). A tensor's position is an offset, the same on every run. The memory that a pool has ever used is a
  * prefix of its range. The address of a tensor that a script sees is 8 times that offset, plus a constant. So a gap of
- * addresses lies behind each tensor, and takes no memory (`mr_pool_address`). After a free, addresses do not tell
+ * addresses lies after each tensor, and takes no memory (`mr_pool_address`). After a free, addresses do not tell
  * whether two storages share memory; `storage->host` does. */
 #ifndef MR_VIRTUAL_ARENA_H
 #define MR_VIRTUAL_ARENA_H

@@ -10,7 +10,7 @@
  * Most figures are the host's cost of a call or the duration of work on the device. Three are about latency:
  *
  *   - `launch_latency_ns`: from a call to the start on an idle device.
- *   - `handover_ns`: from the end of a kernel to a copy behind it, and from a copy to a kernel.
+ *   - `handover_ns`: from the end of a kernel to a copy after it, and from a copy to a kernel.
  *   - `wait_latency_ns`: from an event to work in another stream.
  *
  * The last two are added only if the work that is waited for was not done at the time of the call, and only under

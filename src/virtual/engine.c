@@ -114,7 +114,7 @@ static void member_begins(work *w, uint64_t now) {
     offer(last, begin + last->body->duration, last->body->chunks);
 }
 
-/* ---- hardware queues: a kernel begins behind those that were submitted before it to the same queue (R55). Only the
+/* ---- hardware queues: a kernel begins after those that were submitted before it to the same queue (R55). Only the
  * beginning counts, and only kernels; members of meetings are left out, since they begin together. */
 
 static bool is_queued(const work *w) {

@@ -1,5 +1,5 @@
 /* Events: the marks that records leave. The event holds its latest mark; waits were bound to the
- * record behind the mark when they were submitted (queue.c), and do not look here again (R12). */
+ * record after the mark when they were submitted (queue.c), and do not look here again (R12). */
 #include "virtual/state.h"
 
 mr_status mr_virtual_event_open(mr_event *event) {

@@ -13,7 +13,7 @@
 
 bool mr_virtual_meet_join(vgpu *gpu, work *w) {
     const mr_meeting *meeting = w->command->meeting;
-    meet *m = gpu->meets; /* its members are submitted one behind the other */
+    meet *m = gpu->meets; /* its members are submitted one after the other */
     if (!m || m->meeting != meeting) {
         m = mr_slab_alloc(&gpu->meet_slab);
         if (!m) return false;

@@ -91,7 +91,7 @@ typedef struct {
 } pool;
 
 /* Addresses lie farther apart than the blocks. With a spread of n, a block of k bytes has n * k bytes of address;
- * only the first k can be accessed. So a gap that is never handed out lies behind each allocation and before the
+ * only the first k can be accessed. So a gap that is never handed out lies after each allocation and before the
  * next one, as large as the allocation n - 1 times, and takes no memory. */
 static inline uint64_t mr_pool_address(const pool *p, const block *b) {
     return p->address + b->offset * p->spread;

@@ -129,7 +129,7 @@ struct work {
     } u;
 
     /* The nearest earlier work of the same stream that waits for another one, for the search of what
-     * the stream is ordered behind. Valid while index > queue->completed. */
+     * the stream is ordered after. Valid while index > queue->completed. */
     work *prior_join;
     uint64_t prior_join_index;
     uint64_t visited; /* stamp of the last search that came by */
@@ -299,7 +299,7 @@ queue *mr_virtual_queue_of(const mr_stream *stream);
 /* A work that is in no queue yet. */
 mr_status mr_virtual_work_create(vgpu *gpu, const mr_command *command, work **out_work);
 void mr_virtual_work_destroy(work *w); /* likewise */
-/* Links it behind everything that it must wait for. On failure nothing has changed. */
+/* Links it after everything that it must wait for. On failure nothing has changed. */
 mr_status mr_virtual_enqueue(work *w, uint64_t earliest);
 /* Takes back the work enqueued last, which must not have started; it is then in no queue. */
 void mr_virtual_unlink(work *w);

@@ -77,7 +77,7 @@ typedef struct {
     MR_VEC(size_t) functions;   /* items: host functions, and launches that may print */
     /* queries that said yes, of a record or (NO_ITEM) of a stream */
     MR_VEC(timed_record) queries;
-    uint64_t refusals; /* queries that said no */
+    uint64_t refusals;                /* queries that said no */
     size_t *first_round, *next_round; /* by wait; by round: of the same wait; NO_ITEM: no more */
     size_t waits;
 } wait_rounds;

@@ -257,7 +257,7 @@ return function(tools, graph)
       local to = n[i]
       if to and (not needed or needed[to]) then
         local gradient
-        use(pass, stream) -- a sum behind the last edge may have been on another
+        use(pass, stream) -- a sum after the last edge may have been on another
         if each then gradient = each[i](g, n) else gradient = rule.back(g, n, i) end
         if fit and fit[i] then gradient = sum_to(gradient, fit[i].shape, fit[i].dtype) end
         local own = not pass.recorded

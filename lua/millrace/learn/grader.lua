@@ -29,7 +29,7 @@ local ENDINGS = {
 
 local numbers = 0
 
--- A line that no solution can know. The verdict stands behind it.
+-- A line that no solution can know. The verdict stands after it.
 local function mark()
   numbers = numbers + 1
   return ("verdict %d %d %d"):format(numbers, os.time(), math.random(0)) .. tostring({}):gsub("table: ", " ")

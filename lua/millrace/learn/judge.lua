@@ -419,7 +419,7 @@ local function judge_barriers(run, seen)
   return nil
 end
 
--- So long the streams are busy when it is asked whether a wait behind a loop of questions is needed.
+-- So long the streams are busy when it is asked whether a wait after a loop of questions is needed.
 local BUSY_MS = 2
 
 -- The places of the waits that are needed where a loop of questions gives up, as a set.

@@ -30,7 +30,7 @@ local function ends_in_text(part)
   return part:gsub("%[(=*)%[.-%]%1%]", ""):find("%[=*%[") ~= nil
 end
 
--- A `synchronize` behind each line where Lua allows one.
+-- A `synchronize` after each line where Lua allows one.
 local function synchronized(right)
   local lines = {}
   for line in (right .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end

@@ -33,7 +33,7 @@ local function fits(wanted, span, name)
     (not wanted.ms or (span.finish or 0) - (span.start or 0) >= wanted.ms - EXACT_MS)
 end
 
--- How many spans are as a row wants them, behind the span with the number `after`: the count, and the first.
+-- How many spans are as a row wants them, after the span with the number `after`: the count, and the first.
 local function count_wanted(wanted, trace, name, after)
   local count, first = 0, nil
   for i, span in ipairs(trace.spans) do

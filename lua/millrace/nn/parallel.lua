@@ -258,7 +258,7 @@ return function(tools, module)
 
   -- ---------------------------------------------------------------- replicate
 
-  -- The tensors of a device one behind the other, and views of such a row in the shapes of tensors.
+  -- The tensors of a device one after the other, and views of such a row in the shapes of tensors.
   local function row_of(tensors)
     local parts = {}
     for i, t in ipairs(tensors) do parts[i] = t:reshape(t.numel) end

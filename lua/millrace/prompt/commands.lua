@@ -18,7 +18,7 @@ local PARTS = { "stepping", "looking", "replaying", "lessons" }
 --   name               The name in full.
 --   short              Another name.
 --   also               A list of more names.
---   usage              The text behind the name.
+--   usage              The text after the name.
 --   text               One sentence.
 --   run(words, rest)   Returns lines to write, or nil and a message.
 --   is_noted           It changes the device, or a function of the words says so.

@@ -117,7 +117,7 @@ local function parse(text, name)
   return nil, problem:find("<eof>$") and problem or message
 end
 
--- A call behind `return` would take the place of the entry, whose line would be missing in messages and reports. The
+-- A call after `return` would take the place of the entry, whose line would be missing in messages and reports. The
 -- bracket stands on the line of the text's end: Lua gives the last call the line of the next token.
 local function without_tail_call(body, outline)
   local ends = outline.ends_at

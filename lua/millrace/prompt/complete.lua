@@ -72,7 +72,7 @@ local function returned_by(fn)
   return kind and tools.class_of(kind)
 end
 
--- The value of "mr.memory", `x.device`, `t[2]`, "f"; nil: it is not known. Behind a call, `mr.stream()`, it is the
+-- The value of "mr.memory", `x.device`, `t[2]`, "f"; nil: it is not known. After a call, `mr.stream()`, it is the
 -- class of what the call returns.
 local function value_of(chain)
   local name, rest = chain:match("^([%a_][%w_]*)(.*)$")
@@ -384,7 +384,7 @@ local function names_in_call(text, stack, prefix, from)
   return next(names) and names or nil
 end
 
--- The same behind a call: "mr.stream{name = 's'}:", "x:sum():".
+-- The same after a call: "mr.stream{name = 's'}:", "x:sum():".
 local function behind_call(text)
   local before, mark, prefix = text:match("^(.*[%)%}])([%.:])([%w_]*)$")
   if not before then return nil end
@@ -428,7 +428,7 @@ local function options_text(usage)
   return group and group:sub(2)
 end
 
--- "a: tensor [, b: tensor])" behind `mr.zeros(`; nil: no function of millrace is called there.
+-- "a: tensor [, b: tensor])" after `mr.zeros(`; nil: no function of millrace is called there.
 function complete.hint(text)
   local stack, string_at, is_comment = open_brackets(text)
   local bracket = stack[#stack]

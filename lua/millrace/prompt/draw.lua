@@ -54,7 +54,7 @@ function draw.fit(style, text, width)
   return text .. (" "):rep(width - draw.width(text))
 end
 
--- Lines of at most `width` columns, the second and later ones behind `indent` blanks.
+-- Lines of at most `width` columns, the second and later ones after `indent` blanks.
 function draw.wrap(text, width, indent)
   local lines = {}
   text = text:gsub("%s+", " "):match("^ ?(.-) ?$")

@@ -92,7 +92,7 @@ end
 
 local function count_breaks(text, last) return select(2, text:sub(1, last):gsub("\n", "")) end
 
--- Behind `from`, the first ] that no [ has opened.
+-- After `from`, the first ] that no [ has opened.
 local function find_stray(text, from)
   local depth = 0
   for at, bracket in text:gmatch("()([%[%]])", from) do
@@ -131,7 +131,7 @@ local ENDS = { ["end"] = true, ["until"] = true }
 local IS_KEYWORD = {}
 for _, word in ipairs(KEYWORDS) do IS_KEYWORD[word] = true end
 
--- Whether a ( behind `word` begins the arguments of a call; `before` is what stands before the word.
+-- Whether a ( after `word` begins the arguments of a call; `before` is what stands before the word.
 local function begins_call(word, before)
   return word:find "[%w_%)%]>]$" and not IS_KEYWORD[word] and before ~= "function"
 end
@@ -159,7 +159,7 @@ local BLOCKS = {
   ["else"] = "if condition then ... else ... end", ["function"] = "function name(...) ... end",
 }
 
--- Whether the text behind the word that begins a block goes on with a brace: `true {`, `(x) { y() }`.
+-- Whether the text after the word that begins a block goes on with a brace: `true {`, `(x) { y() }`.
 local function has_brace(word, rest)
   if rest:find "%f[%w_]do%f[^%w_]" or rest:find "%f[%w_]then%f[^%w_]" then return false end
   if word == "else" then return rest:find "^{" end
@@ -167,7 +167,7 @@ local function has_brace(word, rest)
   return rest:find "^%b()%s*{" or rest:find "%s{%s*$" or rest:find "^[^{]*%s{.*}%s*$"
 end
 
--- Lua takes `x {` for a call, so it may stop far behind the brace.
+-- Lua takes `x {` for a call, so it may stop far after the brace.
 local function brace_hint(text)
   local parts = text:gsub("%f[%w_]%l+%f[^%w_]", function(word) return BLOCKS[word] and "\n" .. word end)
   for word, rest in (parts .. "\n"):gmatch "%f[%w_](%l+)%f[^%w_][^%S\n]*([^\n]*)\n" do

@@ -136,7 +136,7 @@ end
 
 -- ---------------------------------------------------------------- fixes
 
--- The text with lines put in front of, or behind, the line, and indented as that one is.
+-- The text with lines put in front of, or after, the line, and indented as that one is.
 local function insert(text, line, place, added)
   local lines, at = {}, 0
   for one in (text .. "\n"):gmatch("(.-)\n") do

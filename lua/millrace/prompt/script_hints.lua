@@ -1,4 +1,4 @@
--- Hints for a script that has failed, which stand behind its message. There is no session then: the modules that ask
+-- Hints for a script that has failed, which stand after its message. There is no session then: the modules that ask
 -- for one find a script's globals only.
 local _, tools = ...
 

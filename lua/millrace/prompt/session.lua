@@ -281,7 +281,7 @@ function session.run(text, options)
   return entry
 end
 
--- Adds an entry that a replay does not run, so that those behind it keep their numbers.
+-- Adds an entry that a replay does not run, so that those after it keep their numbers.
 function session.skip(one)
   new_entry{ text = one.text, file = one.file, ranks = one.ranks, failed = true, stopped = true, message = one.message }
 end
@@ -384,7 +384,7 @@ end
 -- Replacements for the end of the text from byte `from` on: a list, and `from`.
 function session.complete(text) return tools.require("complete").find(text) end
 
--- The hint to show behind the text: the usage of the function whose bracket is open at its end; or nil.
+-- The hint to show after the text: the usage of the function whose bracket is open at its end; or nil.
 function session.hint(text) return tools.require("complete").hint(text) end
 
 -- The line above the prompt, and a message to print above it; each may be nil.

@@ -43,7 +43,7 @@ local function names_of(kind)
   end
 end
 
--- By the name of an option or an argument, behind the name of a function where it has another meaning elsewhere.
+-- By the name of an option or an argument, after the name of a function where it has another meaning elsewhere.
 local OF = {
   chooser = CHOOSERS,
   device = devices,

@@ -84,7 +84,7 @@ static bool is_callable(lua_State *L, int arg) {
     return true;
 }
 
-/* The scope is at 1; the results, or the error, are behind it. */
+/* The scope is at 1; the results, or the error, are after it. */
 static int end_of_call(lua_State *L, int status, lua_KContext context) {
     (void)context;
     scope_leave(mr_set_context(L), mr_check(L, 1, &scope_kind));

@@ -58,7 +58,7 @@ int mr_call_sorting(lua_State *L) {
 
 /* ------------------------------------------------------------------------- flip, tril, triu */
 
-/* The table {out=} behind argument `last`. */
+/* The table {out=} after argument `last`. */
 static int push_moved(lua_State *L, const mr_caller *caller, const mr_op *op, mr_call *call,
                       int options_arg) {
     static const char *const known[] = {"out", NULL};

@@ -13,7 +13,7 @@ void mr_check_same_place(lua_State *L, const char *what, const mr_tensor *a, con
 /* index.c */
 int mr_tensor_get_index(lua_State *L); /* __index for anything but a string */
 int mr_tensor_set_index(lua_State *L); /* __newindex for anything but a string */
-/* For a call of __index with an integer: whether ipairs asks for the row behind the last. It ends there, as it does for
+/* For a call of __index with an integer: whether ipairs asks for the row after the last. It ends there, as it does for
  * a table. */
 bool mr_tensor_ends_ipairs(lua_State *L);
 

@@ -58,7 +58,7 @@ static bool read_number(const char **at, int *out) {
     return true;
 }
 
-/* "(14): error" or ":14:7: error" at `at`, which is behind the name of the file. */
+/* "(14): error" or ":14:7: error" at `at`, which is after the name of the file. */
 static bool read_place(const char *at, message *out) {
     out->column = 0;
     char open = *at++;

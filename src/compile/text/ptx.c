@@ -56,7 +56,7 @@ static bool take_entry(const char *line, const char *end, const char *prefix, ch
     return true;
 }
 
-/* The place behind the last line of a declaration (`.visible .entry NAME ( ... ) ;`); NULL: not one. */
+/* The place after the last line of a declaration (`.visible .entry NAME ( ... ) ;`); NULL: not one. */
 static const char *end_of_declaration(const char *line, const char *end) {
     if (!find_in_line(line, line_end(line, end), ".entry ")) return NULL;
     for (const char *at = line; at < end; at++) {

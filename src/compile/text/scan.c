@@ -180,7 +180,7 @@ bool mr_scan_include(const char **at, mr_include *out, bool *out_unknown) {
 
 /* ---------------------------------------------------------------- kernels */
 
-/* Behind the parenthesis that closes the one at `at`. */
+/* After the parenthesis that closes the one at `at`. */
 static const char *skip_parentheses(const char *at) {
     int depth = 0;
     do {

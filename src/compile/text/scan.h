@@ -22,7 +22,7 @@ typedef struct {
     bool is_quoted; /* "name", not <name> */
 } mr_include;
 
-/* The next #include at or after *at, which then points behind it. False: there is none. `out_unknown` is set if one
+/* The next #include at or after *at, which then points after it. False: there is none. `out_unknown` is set if one
  * cannot be read (a macro), or if the code asks which files there are. */
 bool mr_scan_include(const char **at, mr_include *out, bool *out_unknown);
 

@@ -73,7 +73,7 @@ static bool is(word w, const char *text) {
     return w.size == strlen(text) && memcmp(w.text, text, w.size) == 0;
 }
 
-/* Behind an opening parenthesis that has been read. */
+/* After an opening parenthesis that has been read. */
 static void skip_parentheses(scanner *s) {
     int depth = 1;
     for (word w; depth && (w = next_word(s)).size;) depth += is(w, "(") ? 1 : is(w, ")") ? -1 : 0;
@@ -176,7 +176,7 @@ static bool read_param(const param_words *p, mr_c_param *out) {
 
 #define MOST_COMPARED 32 /* parameters of functions of one name */
 
-/* Behind its opening parenthesis. */
+/* After its opening parenthesis. */
 static int read_list(scanner *s, mr_c_param *out, int most) {
     param_words p = {.count = 0};
     int depth = 0, count = 0;
@@ -206,7 +206,7 @@ static bool is_attribute(word w) {
     return w.size > 4 && memcmp(w.text, "__", 2) == 0 && memcmp(w.text + w.size - 2, "__", 2) == 0;
 }
 
-/* Behind `__global__`: qualifiers and the result, up to the parenthesis behind the name. */
+/* After `__global__`: qualifiers and the result, up to the parenthesis after the name. */
 static bool read_name(scanner *s, word *out_name) {
     word before = {NULL, 0};
     for (word w; (w = next_word(s)).size; before = w) {
@@ -221,7 +221,7 @@ static bool read_name(scanner *s, word *out_name) {
     return false;
 }
 
-/* The next `__global__` function of that name; the scanner is then behind its opening parenthesis. */
+/* The next `__global__` function of that name; the scanner is then after its opening parenthesis. */
 static bool find_function(scanner *s, const char *name) {
     for (word w; (w = next_word(s)).size;) {
         word found;
@@ -256,7 +256,7 @@ static bool is_qualifier(word w) {
            is(w, "__managed__") || is(w, "__shared__") || is(w, "extern");
 }
 
-/* Behind a qualifier: words up to the name, which stands in front of [ or = or ; or {. */
+/* After a qualifier: words up to the name, which stands in front of [ or = or ; or {. */
 static bool read_variable(scanner *s, const char *name, char *out, size_t out_size) {
     word before = {NULL, 0};
     out[0] = '\0';

@@ -77,7 +77,7 @@ static void unload_unused(cuda_device *device) {
 
 #define LOG_BYTES (8 << 10)
 
-/* The driver's compiler says more than a code: its words stand behind the sentence. */
+/* The driver's compiler says more than a code: its words stand after the sentence. */
 static mr_status with_log(mr_status error, const char *log) {
     size_t length = strnlen(log, LOG_BYTES - 1);
     while (length && strchr(" \n", log[length - 1])) length--;

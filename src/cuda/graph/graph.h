@@ -26,7 +26,7 @@ mr_status mr_cuda_graph_capture(cuda_graph *g, const mr_graph_plan *plan, mr_str
 void mr_cuda_graph_memory_begin(cuda_graph_memory *memory, cuda_device *device);
 /* No more commands will use its memory; pending work on `stream` becomes `ready`. */
 mr_status mr_cuda_graph_memory_end(cuda_graph_memory *memory);
-/* Given back behind the last launch, which was on that stream (NULL: there was none). */
+/* Given back after the last launch, which was on that stream (NULL: there was none). */
 void mr_cuda_graph_memory_free(cuda_graph_memory *memory, const cuda_stream *last);
 
 #endif

@@ -72,7 +72,7 @@ mr_status mr_cuda_graph_memory_end(cuda_graph_memory *memory) {
     return MR_OK;
 }
 
-/* A closed stream has the reclaim stream behind it. */
+/* The reclaim stream comes after each closed stream. */
 void mr_cuda_graph_memory_free(cuda_graph_memory *memory, const cuda_stream *last) {
     cuda_device *device = memory->device;
     if (memory->ready) {

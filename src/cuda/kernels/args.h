@@ -147,7 +147,7 @@ enum { MR_CUDA_REDUCE_BLOCKS = 4 };
  * unit of outputs.
  *
  *   rows     the elements of a run are neighbours, if a unit is more than 1
- *   tile     rows of one run each, and one behind the other: a block takes `width` of them through shared memory
+ *   tile     rows of one run each, and one after the other: a block takes `width` of them through shared memory
  *   columns  the elements of neighbouring outputs are neighbours */
 typedef struct {
     const void *in;

@@ -83,7 +83,7 @@ template <class T> MR_DEVICE T *element_of(const mr_cuda_index &p, uint32_t key)
     return (T *)p.chosen + offset_of(p.shape, p.stride[CHOSEN], line) + (int64_t)k * p.step;
 }
 
-/* Additions of a thread: element u is u * 32 behind the first, as rank_digits has it. */
+/* Additions of a thread: element u is u * 32 after the first, as rank_digits has it. */
 template <class W> struct additions {
     uint32_t key[ROUNDS];
     W payload[ROUNDS];

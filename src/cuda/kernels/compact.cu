@@ -78,7 +78,7 @@ KERNEL(compact_count_2) { count_chosen<uint16_t>(p); }
 KERNEL(compact_count_4) { count_chosen<uint32_t>(p); }
 KERNEL(compact_count_8) { count_chosen<uint64_t>(p); }
 
-/* One block, where tiles are many: the counts become how many there are before each tile, and behind them comes how many
+/* One block, where tiles are many: the counts become how many there are before each tile, and after them comes how many
  * there are. */
 KERNEL(compact_scan) {
     enum { EACH = 8 };

@@ -117,7 +117,7 @@ template <class TILE, class TAPS> MR_DEVICE void convolve(const mr_cuda_conv &p)
     __syncthreads();
     int half = 0;
     for (uint32_t from = 0; from < p.depth; from += DEPTH, half ^= 1) {
-        /* Behind the last slab there are only zeros. */
+        /* After the last slab there are only zeros. */
         load(from + DEPTH);
         tile.template add<DEPTH>(left[half], right[half]);
         store(half ^ 1);
@@ -232,7 +232,7 @@ template <class TILE, class TAPS> MR_DEVICE void convolve_weight(const mr_cuda_c
     __syncthreads();
     int half = 0;
     for (uint32_t from = begin; from < end; from += DEPTH, half ^= 1) {
-        load(from + DEPTH); /* zeros behind the last position */
+        load(from + DEPTH); /* zeros after the last position */
         tile.template add<DEPTH>(left[half], right[half]);
         store(half ^ 1);
         __syncthreads();

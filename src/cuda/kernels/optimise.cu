@@ -7,7 +7,7 @@
 #include "ops/step.h"
 #undef inline
 
-/* The parameter that a block is for: the first one whose last block is behind it. */
+/* The parameter that a block is for: the first one whose last block is after it. */
 MR_DEVICE uint32_t parameter_of(const mr_cuda_step &a, uint32_t block) {
     uint32_t low = 0, high = a.count - 1;
     while (low < high) {

@@ -297,7 +297,7 @@ template <class F> MR_DEVICE void reduce_rows(const mr_cuda_reduce &p) {
     finish<F, 1>(p, false, slot, lane, output, shared, &cell);
 }
 
-/* Short rows, one behind the other: a block takes `width` of them into shared memory, whatever their length and
+/* Short rows, one after the other: a block takes `width` of them into shared memory, whatever their length and
  * alignment, and folds each with few threads. Rows of whole units are put an odd number of units apart, so that
  * threads that go along different rows meet in few banks. */
 template <class F, int V> MR_DEVICE void fold_tile(const mr_cuda_reduce &p, uint4 *staged) {

@@ -1,7 +1,7 @@
 /* topk of long lines: the few that are taken are found before they are sorted (kernels/sort.cu). The digits of the last
  * key that is taken are found one after the other, the highest first. Among the keys that begin with the known digits,
  * a pass counts the next digits. It takes the digit at which enough keys are counted. Then the positions of all keys
- * below it are collected, and behind them those of as many keys like it as are still missing: the first ones.
+ * below it are collected, and after them those of as many keys like it as are still missing: the first ones.
  *
  * Positions are in order on both sides, so a stable sort of them gives what a stable sort of the line gives. */
 #include "cuda/kernels/order.cuh"

@@ -14,7 +14,7 @@ enum { LINE_TILE = MR_CUDA_SORT_LINE, LINE_ITEMS = LINE_TILE / MR_CUDA_THREADS }
     extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS, blocks) millrace_##name(const __grid_constant__ args p)
 #define KERNEL(name, args) KERNEL_OF(name, args, 1)
 
-/* Which tile of which line a block has; the tile is `first` elements behind the line's beginning. */
+/* Which tile of which line a block has; the tile is `first` elements after the line's beginning. */
 struct place {
     uint64_t line, tile, first;
     __device__ __forceinline__ place(uint32_t tiles) {

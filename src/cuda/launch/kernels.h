@@ -46,7 +46,7 @@ typedef struct cuda_lane cuda_lane;
 struct cuda_lane {
     cuda_lane *next;
     CUstream stream;
-    CUevent left;          /* in the free list: behind the last stream's work; else NULL */
+    CUevent left;          /* in the free list: after the last stream's work; else NULL */
     cublasHandle_t blas;   /* NULL: none yet */
     bool attached;         /* it has this stream and the workspace */
     bool tf32;             /* its math mode */
@@ -68,7 +68,7 @@ typedef struct cuda_graph_memory cuda_graph_memory;
 struct cuda_graph_memory {
     cuda_device *device;
     CUstream stream; /* does not capture: memory is allocated and prepared on it; NULL: none yet */
-    CUevent ready;   /* behind that; NULL: a launch has waited for it, or there was nothing */
+    CUevent ready;   /* after that; NULL: a launch has waited for it, or there was nothing */
     MR_VEC(cuda_graph_block) blocks;
     CUdeviceptr draws; /* an mr_cuda_philox that each launch writes; 0: the graph draws nothing */
     /* `lane` NULL: no other command writes to it. */

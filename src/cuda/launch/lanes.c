@@ -87,7 +87,7 @@ void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream) {
         kernels->free_lanes = lane;
         return;
     }
-    /* The driver is out of events, or lost: give the memory back behind the stream's own work. */
+    /* The driver is out of events, or lost: give the memory back after the stream's own work. */
     if (lane->left) mr_cuda_event_give(device, lane->left);
     spare_blas(kernels, lane);
     if (lane->workspace) mr_cu.MemFreeAsync(lane->workspace, stream);

@@ -7,7 +7,7 @@
 #include "ops/kernel.h"
 #include "ops/params.h"
 
-/* Makes the state of a device whose context is current and new, and loads the kernels' modules: later, behind
+/* Makes the state of a device whose context is current and new, and loads the kernels' modules: later, after
  * a running kernel, that would wait for it. cuBLAS is opened at the first matrix product of floats. */
 mr_status mr_cuda_kernels_open(cuda_device *device);
 

@@ -174,7 +174,7 @@ mr_status mr_cuda_reclaim_after(cuda_device *device, cuda_device *owner, CUstrea
     return MR_OK;
 }
 
-/* Behind MR_PLACE_USERS. A closed stream, so MR_PLACE_OWNER, too, is behind its own device's reclaim stream already. */
+/* After MR_PLACE_USERS. The reclaim stream comes after closed streams of its device, so also after MR_PLACE_OWNER. */
 static mr_status reclaim_after_users(cuda_device *device, const mr_storage *storage) {
     for (size_t i = 0; i < storage->used_by.count; i++) {
         mr_stream *user = storage->used_by.items[i];

@@ -1,4 +1,4 @@
-/* The times of commands by events: a timed event in front of each command and one behind it. It needs nothing but the
+/* The times of commands by events: a timed event in front of each command and one after it. It needs nothing but the
  * driver, and says less than CUPTI. The first event is done when the stream gets there, so `begin` is up to a few
  * microseconds early. Each event is work of its own for the host and the stream.
  *

@@ -1,7 +1,7 @@
 /* When commands ran: notes each command that is submitted, and tells the observers once its times are known.
  *
  * The times come from CUPTI, which measures on the device, or, where CUPTI cannot be used, from an event in front of
- * each command and one behind it. Both give them later, so a command waits in a list until then. A command may be
+ * each command and one after it. Both give them later, so a command waits in a list until then. A command may be
  * several calls of the driver (a reduction in two kernels): it is told of when all of them are over, as one run.
  *
  * Starting and ending CUPTI waits for the devices. A start waits for them before, as a call of a script may. An end may

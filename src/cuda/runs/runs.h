@@ -11,7 +11,7 @@
  *     the number when a call begins, and a record has the number of its call; so a record finds its command,
  *     which need not be kept. The timestamps are made by our own clock, so host and devices are on one axis.
  *   - Events (`events.c`), where CUPTI is not there or another tool uses it: a timed event in front of each
- *     command and one behind it. The first event is done when the stream gets there, so a beginning is some
+ *     command and one after it. The first event is done when the stream gets there, so a beginning is some
  *     microseconds early.
  *
  * With `NVTX_INJECTION64_PATH` in the environment (Nsight Systems sets it) or `MILLRACE_NVTX=1`, each operation and

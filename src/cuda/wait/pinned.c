@@ -30,7 +30,7 @@ struct region {
     block *blocks;
 };
 
-/* Behind mr_storage.impl of pinned memory. */
+/* The object of mr_storage.impl of pinned memory. */
 struct block {
     block *next; /* free ones of the class */
     region *region;

@@ -1,4 +1,4 @@
-/* The Lua thread must never block inside the driver while a host function is pending. So the submissions behind it are
+/* The Lua thread must never block inside the driver while a host function is pending. So the submissions after it are
  * counted, over all streams. Before there are more than the driver accepts without blocking, the backend waits for the
  * oldest host function; this wait runs host functions and can be interrupted. All work before the oldest function was
  * submitted earlier and waits for no host function, so the stream does reach it. */

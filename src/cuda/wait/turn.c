@@ -1,10 +1,10 @@
 /* The place of a host function in its stream, in one of two forms.
  *
- * By values: the stream writes a number to pinned memory when it gets there, behind a fence. It then waits for another
+ * By values: the stream writes a number to pinned memory when it gets there, after a fence. It then waits for another
  * value there, which we write when the function has run (the driver's stream memory operations). No thread waits. Each
  * stream with turns pending has a slot. Its numbers only ever grow, so a wait that was let through stays let through,
  * and a slot can go to another stream at once. The documents warn of an order that the driver does not know of. It does
- * harm only if a host function waits for work that comes behind its stream's wait. That cannot happen: a host function
+ * harm only if a host function waits for work that comes after its stream's wait. That cannot happen: a host function
  * may not use the device, and we wait for nothing in front of its run.
  *
  * By a callback, on a device without these operations: it comes on a thread of the driver, says

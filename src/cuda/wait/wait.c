@@ -28,7 +28,7 @@ static CUresult ask(const goal *g) {
     const cuda_call *oldest = g->device->machine->calls;
     if (g->call && (oldest != g->call || mr_cuda_host_number(oldest) != g->number))
         return CUDA_SUCCESS;
-    /* A stream that was closed, perhaps while we wait, has the reclaim stream behind it. */
+    /* The stream may have been closed while we wait. The reclaim stream comes after it then. */
     bool open = g->stream && !g->stream->closed;
     CUresult result = mr_cu.StreamQuery(open ? g->stream->handle : g->device->reclaim);
     return g->call && result == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : result;

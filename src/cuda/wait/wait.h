@@ -65,7 +65,7 @@ void mr_cuda_turn_end(cuda_stream *stream, const cuda_turn *turn); /* the stream
 
 /* Keeps a reference until the function has run. There is room for one more turn. */
 mr_status mr_cuda_host_add(cuda_stream *stream, const mr_command *command);
-uint64_t mr_cuda_host_behind(const cuda_machine *cuda); /* submissions behind the oldest one */
+uint64_t mr_cuda_host_behind(const cuda_machine *cuda); /* submissions after the oldest one */
 void mr_cuda_host_run(cuda_machine *cuda);              /* those that their streams have reached */
 /* Drops all functions that have not run, without running them. No stream is held after that. */
 void mr_cuda_host_abandon(cuda_machine *cuda);
@@ -77,11 +77,11 @@ cuda_stream *mr_cuda_host_stream(const cuda_call *call);
 mr_status mr_cuda_host_submit(const mr_command *command); /* waits until there is room */
 mr_status mr_cuda_host_limit(cuda_machine *cuda);         /* the slow path of mr_cuda_unblock */
 
-/* Submissions to all streams behind a pending host function. Each takes up to three places in the launch queue,
+/* Submissions to all streams after a pending host function. Each takes up to three places in the launch queue,
  * which has some 1,000 and may be shared (R55, R56). */
 enum { MOST_BEHIND = 256 };
 
-/* Call this before each submission: it keeps their number behind a pending host function so low that the driver
+/* Call this before each submission: it keeps their number after a pending host function so low that the driver
  * never blocks the thread that must run it. What submits more than a command's usual work adds it to
  * `submissions`. */
 static inline mr_status mr_cuda_unblock(cuda_machine *cuda) {

@@ -87,7 +87,7 @@ static uint64_t hash_for(const mr_command *command, const mr_tensor *to, int64_t
     return h;
 }
 
-/* ---- the usual case: all tensors have an element for each item, one behind the other */
+/* ---- the usual case: all tensors have an element for each item, one after the other */
 
 enum { MOST_STRAIGHT = 8 };
 

@@ -65,7 +65,7 @@ typedef struct {
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    /* The weights of a group. Rows behind the last output are 0. */                               \
+    /* The weights of a group. Rows after the last output are 0. */                                \
     static void pack_weights_##tag(work *w) {                                                      \
         const mr_conv *c = &w->c;                                                                  \
         const T *all = (const T *)mr_tensor_data(w->command->operands[2].tensor) +                 \
@@ -149,7 +149,7 @@ static void free_work(work *w) {
     w->sights = NULL;
 }
 
-/* The columns behind the last position are multiplied, too, so they hold something. */
+/* The columns after the last position are multiplied, too, so they hold something. */
 static mr_status begin_part(work *w, const mr_command *command, int64_t part) {
     size_t size = mr_dtype_size((mr_dtype)command->operands[0].tensor->dtype);
     w->command = command;

@@ -136,7 +136,7 @@ static int64_t rounded(int64_t count, int64_t unit) {
     return (count + unit - 1) / unit * unit;
 }
 
-/* The rows and columns of tiles behind the last are multiplied, too, so they hold something. */
+/* The rows and columns of tiles after the last are multiplied, too, so they hold something. */
 static work *begin_work(const mr_command *command) {
     const mr_tensor *out = command->operands[0].tensor;
     size_t size = mr_dtype_size((mr_dtype)out->dtype);

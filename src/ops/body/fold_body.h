@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Asks for `bytes` of memory from `ahead` bytes behind x on. Processors do so by themselves, but not beyond a page, and
+/* Asks for `bytes` of memory from `ahead` bytes after x on. Processors do so by themselves, but not beyond a page, and
  * a leaf is two. Nothing is read where there is no memory. */
 enum { LINE = 64, AHEAD = 16384 };
 static inline void prefetch(const void *x, size_t ahead, size_t bytes) {

@@ -280,7 +280,7 @@ static mr_status (*const by_family[])(mr_launch *launch, const mr_call *call,
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT,
                "a way to call each family");
 
-/* A message about shapes or dtypes, with the script's names of the tensors behind it. */
+/* A message about shapes or dtypes, with the script's names of the tensors after it. */
 static mr_status name_operands(mr_status error, const mr_call *call) {
     mr_buffer text = {0};
     for (int i = 0; i <= call->in_count; i++) {

@@ -313,7 +313,7 @@ static mr_status build_and_submit(const mr_caller *caller, mr_stream *stream, mr
     return submit(caller, call, stream, io_a, used, list);
 }
 
-/* The module may be dropped while this launch is pending: its variables' memory is then freed behind it. */
+/* The module may be dropped while this launch is pending: its variables' memory is then freed after it. */
 static mr_status keep_variables(mr_tensor **variables, uint32_t count, mr_stream *stream) {
     for (uint32_t i = 0; i < count; i++)
         if (variables[i]) MR_TRY(mr_storage_record_stream(variables[i]->storage, stream));

@@ -47,7 +47,7 @@ static mr_dtype result_dtype(const mr_op *op, mr_dtype in) {
     }
 }
 
-/* The dims that stay in front, those that go behind, each in their order. */
+/* The dims that stay in front, those that go after, each in their order. */
 static mr_status reduced_last(const mr_launch *launch, mr_tensor *in, const selection *s,
                               mr_tensor **out_view) {
     int64_t shape[MR_MAX_DIMS], stride[MR_MAX_DIMS];

@@ -157,7 +157,7 @@ static bool has_condition(const access_graph *graph, uint32_t block, uint32_t *o
            is_complete(graph, b->condition, b->condition_true, 0, out_atoms);
 }
 
-/* The block behind the test of a loop that ends in one place only, by one comparison, which every iteration comes to;
+/* The block after the test of a loop that ends in one place only, by one comparison, which every iteration comes to;
  * ACCESS_NONE: it is not such a loop. */
 static uint32_t block_behind_test(const access_graph *graph, uint32_t header) {
     uint32_t behind = ACCESS_NONE, from = ACCESS_NONE, atoms;

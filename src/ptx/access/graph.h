@@ -125,7 +125,7 @@ typedef struct {
 typedef struct {
     uint32_t address, block;
     uint32_t copy, instruction;
-    uint32_t part; /* of a vector: bytes behind its first element */
+    uint32_t part; /* of a vector: bytes after its first element */
     uint32_t bytes;
     uint8_t access;
     uint8_t space;

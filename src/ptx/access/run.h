@@ -107,7 +107,7 @@ void launch_enter_loop(launch_run *r, uint32_t header);
 
 /* ---- shape.c */
 
-/* Where the bytes of a site lie behind its base if all threads access them for certain: MR_PTX_CERTAIN, and the place,
+/* Where the bytes of a site lie after its base if all threads access them for certain: MR_PTX_CERTAIN, and the place,
  * run and dims of *out are set. Otherwise why not. */
 mr_ptx_reason launch_shape(launch_run *r, const launch_site *site, const linear_form *offset,
                            mr_ptx_extent *out);

@@ -53,7 +53,7 @@ bool launch_assume_atom(launch_run *r, const launch_atom *a, uint32_t block, lin
 /* ---- values that are one of several
  *
  * Pointers with one base, and numbers, keep the differences from the first one. For pointers with different bases,
- * or of a pointer and a number, the value is a new base that holds all of those, plus what they have behind their
+ * or of a pointer and a number, the value is a new base that holds all of those, plus what they have after their
  * bases. */
 
 typedef struct {

@@ -17,7 +17,7 @@ typedef struct {
     uint32_t next; /* of the incomplete ones of that block */
 } access_pending_phi;
 
-/* A variable is a register, or (behind the registers) a cell of local memory. */
+/* A variable is a register, or (after the registers) a cell of local memory. */
 typedef struct {
     access_graph *graph;
     ACCESS_LIST(uint32_t) same_hash; /* by value: the one before */

@@ -154,7 +154,7 @@ static void decode_call(ptx_decoder *d) {
     }
     ptx_code *code = ptx_emit(d, run, PTX_NO_PART, address, 0, 0);
     if (code) code->call = call;
-    /* Lanes that call different functions meet again behind the call. */
+    /* Lanes that call different functions meet again after the call. */
     if (run == ptx_run_call_indirect) {
         ptx_place_of guard = d->guard;
         uint32_t flip = d->guard_flip;

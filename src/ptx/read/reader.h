@@ -60,7 +60,7 @@ typedef struct {
     uint32_t depth; /* 0: the module; else that of the innermost scope */
     ptx_body body;
     bool failed;     /* the error is made */
-    bool has_files;  /* all .file of the text are read, also those behind the next token */
+    bool has_files;  /* all .file of the text are read, also those after the next token */
     ptx_place place; /* where the last .loc says that the code is from; ptx_line is not kept here */
 
     int version_major, version_minor, target;
@@ -144,7 +144,7 @@ bool ptx_begins_constant(const ptx_reader *r);
 
 /* ---- variable.c, initialiser.c */
 
-/* The declaration behind the directive of a space. */
+/* The declaration after the directive of a space. */
 typedef struct {
     ptx_variable variable;
     ptx_name name;

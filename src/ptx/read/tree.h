@@ -177,7 +177,7 @@ typedef struct {
     ptx_type type;
 } ptx_register;
 
-/* A basic block: instructions [first, end). At most two successors, or more behind a brx. */
+/* A basic block: instructions [first, end). At most two successors, or more after a brx. */
 typedef struct {
     uint32_t first, end;
     const uint32_t *successors; /* blocks; the function's block_count stands for its exit */

@@ -42,7 +42,7 @@ const ptx_code *ptx_run_nothing(ptx_warp *warp, const ptx_code *code, uint32_t m
 
 /* ---- calls */
 
-/* How many of `bytes` bytes lie together from `offset` on: behind 16 of them comes another lane's copy (local.c). */
+/* How many of `bytes` bytes lie together from `offset` on: after 16 of them comes another lane's copy (local.c). */
 static uint32_t together(uint32_t offset, uint32_t bytes) {
     uint32_t rest = 16 - offset % 16;
     return bytes < rest ? bytes : rest;
@@ -117,7 +117,7 @@ const ptx_code *ptx_run_call_indirect(ptx_warp *warp, const ptx_code *code, uint
     for (unsigned i = 0; i < PTX_LANES; i++) same |= address[i] == at ? 1u << i : 0;
     same &= mask;
     if (same == warp->active) return call(warp, code, routine, code + 1);
-    /* The others wait behind the call, and come here again first. */
+    /* The others wait after the call, and come here again first. */
     const ptx_code *next = ptx_diverge(warp, warp->active & ~same, code, code, code + 1);
     return next ? call(warp, code, routine, code + 1) : NULL;
 }

@@ -2,7 +2,7 @@
  *
  * A block that only waits keeps its run, and another block begins in a run of its own. The blocks of this call come
  * first, then later ones of the grid, as many as the device runs at once. The waiting ones then have turns. So blocks
- * that a device would run at the same time make progress together, as behind a barrier of the whole grid that a kernel
+ * that a device would run at the same time make progress together, as after a barrier of the whole grid that a kernel
  * makes by hand. If all blocks that can run wait, and are where they were before with nothing changed, none will ever
  * go on: the launch fails.
  *

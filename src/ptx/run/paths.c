@@ -109,7 +109,7 @@ void ptx_pause(ptx_warp *warp, const ptx_code *code) {
     warp->state = PTX_WARP_READY;
 }
 
-/* The lanes that have arrived go on behind the join, which is no longer needed. */
+/* The lanes that have arrived go on after the join, which is no longer needed. */
 static void complete(ptx_warp *warp, ptx_join *join) {
     add_path(warp, (ptx_path){.code = join->code,
                               .mask = join->arrived,
@@ -353,7 +353,7 @@ static bool release_early(ptx_warp *warp, bool to_end) {
     return false;
 }
 
-/* With checks: lanes of a warp that wait at a barrier of the block, while others of it wait behind the branch for
+/* With checks: lanes of a warp that wait at a barrier of the block, while others of it wait after the branch for
  * them. */
 static bool fail_divergent_barrier(ptx_warp *warp) {
     if (!warp->run->checks) return false;

@@ -12,7 +12,7 @@ ptx_run ptx_run_join;
 ptx_run ptx_run_call;          /* call */
 ptx_run ptx_run_call_indirect; /* call, a: address */
 ptx_run ptx_run_return, ptx_run_exit, ptx_run_trap, ptx_run_nothing;
-ptx_run ptx_run_end;   /* behind the last instruction of a function: as a return */
+ptx_run ptx_run_end;   /* after the last instruction of a function: as a return */
 ptx_run ptx_run_fence; /* bits: order | scope << 8 */
 
 /* predicate.c: d, a, b, c are predicates */

@@ -97,7 +97,7 @@ static bool read_number(printing *p, const char **at, int *out) {
     return true;
 }
 
-/* What follows a `%`; moves *at behind it. False: it failed. */
+/* What follows a `%`; moves *at after it. False: it failed. */
 static bool read_specification(printing *p, const char **at, specification *s) {
     *s = (specification){.width = -1, .precision = -1};
     size_t flags = 0;

@@ -129,7 +129,7 @@ static bool is_between(const ptx_place *at, const ptx_place *a, const ptx_place 
 }
 
 /* A barrier of the block stands between the two lines in the source, or in the code. So one of them is of another round
- * of a loop, which may be unrolled, or the barrier was passed by. A copy in the background goes on behind a barrier. */
+ * of a loop, which may be unrolled, or the barrier was passed by. A copy in the background goes on after a barrier. */
 static bool has_barrier_between(const mr_ptx_watch *w, const ptx_race *race) {
     const ptx_instruction *a = race->first.instruction, *b = race->second.instruction;
     if (!a || !b || a->place.outer_line == b->place.outer_line) return false;

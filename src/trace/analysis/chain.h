@@ -4,7 +4,7 @@
 
 #include "trace/order.h"
 
-/* The work whose end let span `i` begin: behind records and waits, which only hand on. NONE: the host was late, with
+/* The work whose end let span `i` begin: after records and waits, which only hand on. NONE: the host was late, with
  * the call of *out_marker: `i` itself, or a record or wait that it depends on. */
 uint32_t mr_trace_work_behind(const mr_span *spans, uint32_t i, uint32_t *out_marker);
 

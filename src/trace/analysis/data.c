@@ -37,7 +37,7 @@ const mr_trace_access *mr_trace_conflict(const mr_trace *trace, uint32_t first, 
 typedef struct {
     const mr_span *spans;
     const mr_trace_order *order;
-    size_t count, streams, chains; /* behind those of the streams come those of the hosts */
+    size_t count, streams, chains; /* after those of the streams come those of the hosts */
     uint32_t *of;    /* of span i: from of[i * chains]; a span's number + 1; 0: none */
     uint32_t *hosts; /* likewise, of each host */
     bool begun[MR_MEETING_MOST + 1]; /* ranks */

@@ -95,7 +95,7 @@ static bool is_needed_by_move(const mr_trace_replan *r, uint32_t call) {
     return false;
 }
 
-/* A call that comes right behind another one: not before those that its commands depend on, nor before a wait of the
+/* A call that comes right after another one: not before those that its commands depend on, nor before a wait of the
  * host, which would then wait for them, too. */
 static int64_t earliest_call(const mr_trace_replan *r) {
     const mr_trace_edit *edit = &r->edit;

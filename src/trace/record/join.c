@@ -21,7 +21,7 @@ typedef struct {
     uint64_t magic, rank, spans, accesses, streams, hazards, texts;
 } head;
 
-/* ---- as bytes: the structs as they are, with texts as places in the table behind them, from 1 */
+/* ---- as bytes: the structs as they are, with texts as places in the table after them, from 1 */
 
 static const char *keep_text(mr_buffer *texts, const char *text) {
     size_t at = texts->size + 1;
@@ -115,7 +115,7 @@ typedef struct {
     const mr_trace_hazard *hazards;
     mr_trace_facts facts;
     const char *texts;
-    uint64_t later;       /* how much its clock began behind the first of all */
+    uint64_t later;       /* how much its clock began after the first of all */
     uint32_t *index;      /* by span: in the joined trace; NONE: left out */
     uint32_t *meeting_of; /* by span: in `meetings`; NONE: of none */
     uint32_t *stream_of;  /* by stream: in the joined trace; NONE: not there */

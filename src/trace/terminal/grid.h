@@ -42,7 +42,7 @@ void mr_grid_uncolor(mr_grid *grid, int row, int column);
 /* One character; `ascii` is used instead where the grid is ASCII. */
 void mr_grid_put(mr_grid *grid, int row, int column, const char *glyph, const char *ascii,
                  mr_style style);
-/* Printable UTF-8 (base/text.h), cut at `end`; the column behind it. A style of back -1 keeps the cell's own. */
+/* Printable UTF-8 (base/text.h), cut at `end`; the column after it. A style of back -1 keeps the cell's own. */
 int mr_grid_text(mr_grid *grid, int row, int column, int end, const char *text, mr_style style);
 int mr_grid_text_width(const mr_grid *grid, const char *text);
 

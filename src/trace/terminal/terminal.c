@@ -274,7 +274,7 @@ static bool is_lane_row(const mr_terminal_view *v, int row) {
 }
 
 /* From the lane `from` at column `x` to the lane `to` at column `y`, y >= x: along the row beside `from`, then straight
- * behind the bars of the lanes between. Not drawn where another arrow is in the way or beside it. */
+ * after the bars of the lanes between. Not drawn where another arrow is in the way or beside it. */
 static void draw_arrow(mr_terminal_view *v, int from, int to, int x, int y) {
     int step = to > from ? 1 : -1;
     int rows = mr_lane_rows(&v->lanes.items[from]);

@@ -55,7 +55,7 @@ static void write_rows(const mr_terminal_view *v, FILE *out) {
 
 /* ---- below the lanes */
 
-/* Where to end a line that begins at `text` and has room for `width` columns: behind a word, if there is one. */
+/* Where to end a line that begins at `text` and has room for `width` columns: after a word, if there is one. */
 static size_t line_length(const char *text, int width) {
     size_t end = 0, word = 0;
     for (int columns = 0; text[end]; end++) {
@@ -86,7 +86,7 @@ static void write_line(const mr_terminal_view *v, const mr_buffer *text, mr_styl
     mr_grid_close(&page);
 }
 
-/* One entry of the legend, behind `column`; a new row where it does not fit. Returns the column behind it. */
+/* One entry of the legend, after `column`; a new row where it does not fit. Returns the column after it. */
 static int put_legend(mr_grid *page, int column, const char *mark, mr_style style,
                       const char *text) {
     int width = mr_grid_text_width(page, mark) + 1 + mr_grid_text_width(page, text);

@@ -16,7 +16,7 @@ typedef struct {
     mr_trace_order order;
     uint32_t *last;                          /* of each stream: its last node so far */
     uint32_t last_wait[MR_MEETING_MOST + 1]; /* of the host, and of that of each rank */
-    /* of each stream: the wait of the host that its last node was drawn behind */
+    /* of each stream: the wait of the host that its last node was drawn after */
     uint32_t *after_wait;
 } graph;
 
@@ -132,7 +132,7 @@ static void write_edges_to(graph *g, uint32_t i) {
                                 : " [color=\"#667085\"]";
         write_edge(g, from, i, style);
     }
-    /* The host's wait comes before all that is submitted behind it: the first of each stream stands for the rest. */
+    /* The host's wait comes before all that is submitted after it: the first of each stream stands for the rest. */
     uint32_t *own_wait = &g->last_wait[mr_trace_rank_of(g->trace, span) + 1];
     uint32_t wait = *own_wait != MR_TRACE_NONE ? *own_wait : g->last_wait[0];
     if (on_host) {

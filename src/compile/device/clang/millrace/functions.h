@@ -455,7 +455,7 @@ MR_FUNCTION double mr_norm(double x, double y, double z, double w, int is_recipr
 
 /* ---------------------------------------------------------------- sine and cosine */
 
-/* The bits of 2/pi behind the point. */
+/* The bits of 2/pi after the point. */
 MR_TABLE mr_bits64 mr_two_over_pi[20] = {
     0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
     0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484,
@@ -486,7 +486,7 @@ MR_FUNCTION mr_pair mr_reduce_large(double x, int *out_quadrant) {
     /* A fraction from 1/2 on becomes the distance to the next integer, below it. */
     int is_negative = (int)(fraction >> 127);
     if (is_negative) fraction = -fraction, quadrant++;
-    /* As doubles without a rounding: a fraction next to zero has its first digits behind bit 64. */
+    /* As doubles without a rounding: a fraction next to zero has its first digits after bit 64. */
     double high =
         (double)((mr_bits64)(fraction >> 64) & ~2047ull) * 5.421010862427522e-20; /* 2^-64 */
     mr_bits64 left = (mr_bits64)(fraction >> 32) & 0x7ffffffffffull;

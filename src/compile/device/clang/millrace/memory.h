@@ -4,7 +4,7 @@
 #pragma clang system_header
 
 /* clang 14 assumes that its own functions for barriers and fences do not change the module's
- * variables. Behind a barrier a thread then uses the value that it wrote to shared memory,
+ * variables. After a barrier a thread then uses the value that it wrote to shared memory,
  * although another thread has changed it. An `asm` that may write all memory, on both sides,
  * forbids that. */
 #define MR_BETWEEN_MEMORY(call)                                                                    \
@@ -122,7 +122,7 @@ __device__ void *memmove(void *to, const void *from, size_t size);
 __device__ void *memset(void *to, int byte, size_t size);
 __device__ void __assertfail(const char *condition, const char *file, unsigned int line,
                              const char *function,
-                             size_t char_size); /* not noreturn: PTX must not end behind it */
+                             size_t char_size); /* not noreturn: PTX must not end after it */
 }
 
 #ifdef NDEBUG
