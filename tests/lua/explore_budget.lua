@@ -128,7 +128,8 @@ if resident_before then
   r = mr.explore(large_values, { memory = resident_before + 120 })
   T.check(not r.complete and r.incomplete:find("it stopped at memory", 1, true), tostring(r.incomplete))
   T.check(#r.outcomes > 1 and #r.outcomes <= 30, #r.outcomes .. " outcomes of 4 MB")
-  T.check(resident() < resident_before + 132, "within a tenth: " .. resident() - resident_before)
+  local is_kept_small = not os.getenv "ASAN_OPTIONS" -- AddressSanitizer keeps memory that was freed
+  T.check(not is_kept_small or resident() < resident_before + 132, "within a tenth: " .. resident() - resident_before)
   T.check(#r.outcomes <= 8 or not rawget(r.outcomes[9], "values"), "tensors are made when they are asked for")
   T.equal(#r.outcomes[1].value, 64)
 end
