@@ -78,6 +78,10 @@ const actor *mr_hazard_find_actor(const checker *c, uint32_t id); /* NULL: it is
 /* Whether the second uses a graph's result without coming after a launch of that graph. */
 bool mr_hazard_is_before_launch(const found_pair *pair);
 bool mr_hazard_is_of_one_launch(const checker *c, const found_pair *pair);
+/* The lines that a fix goes by, where an access is a node of a graph: those of the launches; for two nodes of one
+ * launch, those in its capture. Otherwise no files. */
+void mr_hazard_outer_places(const checker *c, const found_pair *pair, mr_site *out_first,
+                            mr_site *out_second);
 /* The line of a node in the log; for an access inside a host function, that of the function. NULL: it is gone. */
 const log_line *mr_hazard_captured_line(const checker *c, uint64_t seq);
 /* The same pair; for an access that is a node of a graph, with the place and the stream of the launch. */

@@ -233,6 +233,8 @@ typedef struct {
     uint64_t count;        /* how often this pair of places was met */
     uint64_t within_lines; /* tells apart pairs of places on the same lines; 0: one of its kind */
     mr_hazard_side first, second; /* in the order of submission; advice: `first` may have no op */
+    /* for nodes of graphs: the lines that a fix goes by, see mr_hazard_outer_places; otherwise no files */
+    mr_site outer_first, outer_second;
     char tensor[MR_LONGEST_NAME +
                 1]; /* "A", or "tensor #7 f32[100,100] made at line 3"; "" for advice without one */
     /* The names of other tensors, for which the same holds, each with its '\0': as many as fit. */

@@ -43,11 +43,10 @@ static node_place node_place_of(const mr_command *node) {
 }
 
 /* A node without a `node` of its own is in no other graph. */
-static void log_node(checker *c, log_line *line, const mr_command *node) {
+static void log_node(log_line *line, const mr_command *node) {
     line->outer = line->inner = (node_place){0};
     line->captured_on = node ? node->stream : NULL;
     if (!node) return;
-    c->log.has_nodes = true;
     line->outer = node_place_of(node);
     if (node->node) line->inner = node_place_of(node->node);
 }
@@ -94,7 +93,8 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     const mr_command *by = line->inside ? c->machine->host_function.command : command;
     line->launched = by->launched;
     line->launch = by->launch;
-    log_node(c, line, by->node);
+    log_node(line, by->node);
+    if (by->node || by->launched.file) c->log.has_nodes = true;
     line->event = 0;
     line->bound = 0;
     line->synchronous = command->kind == MR_COMMAND_COPY && command->u.copy.synchronous;

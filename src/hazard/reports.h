@@ -52,9 +52,8 @@ bool mr_hazard_ignored(checker *c, const mr_hazard_report *draft, bool only_look
 /* reports/list.c: adds to the report of this pair of places, or makes it and sets *out_new. The draft gets its number
  * and count. NULL: ignored, or no room. */
 mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new);
-/* The listed report of these places; NULL: there is none. */
-mr_hazard_report *mr_hazard_report_of(checker *c, mr_hazard_kind kind, mr_site first,
-                                      mr_site second);
+/* The listed report of the pair's places; NULL: there is none. */
+mr_hazard_report *mr_hazard_report_of(checker *c, mr_hazard_kind kind, const found_pair *pair);
 /* Removes one of the last reports, which was not shown: its pairs become follow-ups. */
 void mr_hazard_report_remove(checker *c, mr_hazard_report *report);
 /* Takes the report off the list, and its pairs out of the totals. */

@@ -113,6 +113,56 @@ mr.synchronize()
   for _, fix in ipairs(reports[1].fixes) do lu.assertNotStrContains(fix.text, "synchronize") end
 end
 
+-- Puts the fixes of several reports into the text, the last line first. `places`: the lines that they stand in front of.
+local function check_all(body, places, fix)
+  local text = HEAD .. body .. "\nmr.synchronize()\n"
+  local reports, lines, at = run(text), lines_of(text), {}
+  for _, r in ipairs(reports) do
+    for _, f in ipairs(r.fixes) do
+      lu.assertEquals({ f.place, f.text }, { "before", fix }, r.message)
+      at[#at + 1] = f.line
+    end
+  end
+  table.sort(at)
+  lu.assertEquals(at, places)
+  for i = #at, 1, -1 do table.insert(lines, at[i], fix) end
+  lu.assertEquals(run(table.concat(lines, "\n")), {})
+  return reports
+end
+
+TestLaunches = {}
+
+-- The fix belongs at the launch, so each line that launches the graph has a report.
+function TestLaunches.test_one_graph_is_launched_on_two_lines()
+  local reports = check_all([[
+local g = mr.graph(function() x:mul_(2) end)
+for i = 1, 4 do
+  a:run(function() x:fill_(i) end)
+  if i % 2 == 1 then
+    g:launch(b)
+  else
+    g:launch(b)
+  end
+  mr.synchronize()
+end]], { 9, 11 }, "b:wait_stream(a)")
+  lu.assertEquals({ #reports, reports[1].count, reports[2].count }, { 2, 2, 2 })
+end
+
+-- The fix is in the capture, so all launches have one report.
+function TestLaunches.test_nodes_of_one_launch_on_two_lines()
+  local reports = check_all([[
+mr.graph.begin(a)
+b:wait_stream(a)
+a:run(function() x:add_(1) end)
+b:run(function() x:mul_(3) end)
+a:wait_stream(b)
+local g = mr.graph.finish(a)
+g:launch(c)
+mr.synchronize()
+g:launch(c)]], { 8 }, "b:wait_stream(a)")
+  lu.assertEquals({ #reports, reports[1].count }, { 1, 2 })
+end
+
 TestChildren = {}
 
 function TestChildren.test_a_node_after_a_child()
@@ -154,6 +204,27 @@ child:launch(c)
 b:wait_stream(c)
 local g = mr.graph.finish(b)
 g:launch(b)]], "child:launch(c)", "c:wait_stream(b)")
+end
+
+function TestChildren.test_a_child_on_two_lines()
+  local reports = check_all([[
+mr.graph.begin(b)
+b:run(function() x:add_(1) end)
+local child = mr.graph.finish(b)
+mr.graph.begin(a)
+b:wait_stream(a)
+for i = 1, 2 do
+  a:run(function() x:fill_(i) end)
+  if i == 1 then
+    child:launch(b)
+  else
+    child:launch(b)
+  end
+  a:wait_stream(b)
+end
+local g = mr.graph.finish(a)
+g:launch(a)]], { 13, 15 }, "b:wait_stream(a)")
+  lu.assertEquals(#reports, 2)
 end
 
 -- The edge is missing in the child.

@@ -119,6 +119,7 @@ void mr_hazard_draft(const checker *c, const found_pair *pair, mr_hazard_report 
               pair->first_seq);
     fill_side(c, &report->second, pair->second, pair->second_access, pair->second_op,
               pair->second_where, pair->second_seq);
+    mr_hazard_outer_places(c, pair, &report->outer_first, &report->outer_second);
     /* A tensor is used by the rank that made it, or by all. */
     report->first.rank = mr_hazard_log_rank(c, pair->first_seq, pair->history->storage->rank);
     report->second.rank = mr_hazard_log_rank(c, pair->second_seq, c->hosts.number);

@@ -76,6 +76,22 @@ bool mr_hazard_is_of_one_launch(const checker *c, const found_pair *pair) {
     return begin_of(c, first_back) == begin_of(c, second_back);
 }
 
+static mr_site outer_place(const checker *c, uint64_t seq, bool is_in_capture) {
+    const log_line *line =
+        is_in_capture ? mr_hazard_captured_line(c, seq) : mr_hazard_log_find(c, seq);
+    if (!line) return (mr_site){0};
+    return is_in_capture ? line->outer.where : line->launched;
+}
+
+void mr_hazard_outer_places(const checker *c, const found_pair *pair, mr_site *out_first,
+                            mr_site *out_second) {
+    *out_first = *out_second = (mr_site){0};
+    if (!c->log.has_nodes) return;
+    bool is_in_capture = mr_hazard_is_of_one_launch(c, pair);
+    *out_first = outer_place(c, pair->first_seq, is_in_capture);
+    *out_second = outer_place(c, pair->second_seq, is_in_capture);
+}
+
 void mr_hazard_seen_outside(const checker *c, const found_pair *pair, found_pair *out) {
     uint64_t back = 0;
     const log_line *line = mr_hazard_log_find(c, pair->first_seq), *end;

@@ -42,7 +42,7 @@ static bool count_pair(checker *c, const found_pair *pair, mr_hazard_report *rep
 
 /* Counts the pair without a report if its places already have one, or a proposed fix orders it. */
 static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bool data) {
-    mr_hazard_report *known = mr_hazard_report_of(c, kind, pair->first_where, pair->second_where);
+    mr_hazard_report *known = mr_hazard_report_of(c, kind, pair);
     mr_hazard_report *held = known ? mr_hazard_held(c, known->number) : NULL;
     bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;
     bool has_line = data || (kind == MR_HAZARD_USE_AFTER_FREE && pair->second_where.file);

@@ -1,5 +1,6 @@
 /* The list of reports. A pair of places is listed once, with a count; a check inside the script has a list of its own
- * behind the script's. */
+ * behind the script's. The place of a graph's node is its line with the one that a fix goes by: a graph may be launched
+ * on several lines. */
 #include "hazard/explain.h"
 
 #include <stdlib.h>
@@ -9,10 +10,17 @@ typedef struct {
     mr_hazard_kind kind;
     mr_site first, second;
     uint64_t within_lines;
+    mr_site outer_first, outer_second; /* mr_hazard_outer_places */
+    const found_pair *found; /* for which they are looked up, if they decide; NULL: done */
 } place_pair;
 
 static place_pair pair_of(const mr_hazard_report *r) {
-    return (place_pair){r->kind, r->first.where, r->second.where, r->within_lines};
+    return (place_pair){.kind = r->kind,
+                        .first = r->first.where,
+                        .second = r->second.where,
+                        .within_lines = r->within_lines,
+                        .outer_first = r->outer_first,
+                        .outer_second = r->outer_second};
 }
 
 static uint64_t hash_places(const place_pair *pair) {
@@ -31,22 +39,32 @@ static bool same_place(mr_site a, mr_site b) {
     return a.file == b.file && a.line == b.line;
 }
 
+static bool is_at(const checker *c, const mr_hazard_report *r, place_pair *pair) {
+    if (r->within_lines != pair->within_lines || r->kind != pair->kind ||
+        !same_place(r->first.where, pair->first) || !same_place(r->second.where, pair->second))
+        return false;
+    if (pair->found)
+        mr_hazard_outer_places(c, pair->found, &pair->outer_first, &pair->outer_second);
+    pair->found = NULL;
+    return same_place(r->outer_first, pair->outer_first) &&
+           same_place(r->outer_second, pair->outer_second);
+}
+
 /* Searches the reports from check.first on: a check has a list of its own. */
-static mr_hazard_report *find(const checker *c, const place_pair *pair) {
+static mr_hazard_report *find(const checker *c, place_pair *pair) {
     uint32_t *i = mr_map_find(&c->reports.places, hash_places(pair));
     for (; i; i = mr_map_again(&c->reports.places, i)) {
         mr_hazard_report *r = c->reports.listed.items[*i];
-        if (*i >= c->check.first && r->within_lines == pair->within_lines &&
-            r->kind == pair->kind && same_place(r->first.where, pair->first) &&
-            same_place(r->second.where, pair->second))
-            return r;
+        if (*i >= c->check.first && is_at(c, r, pair)) return r;
     }
     return NULL;
 }
 
-mr_hazard_report *mr_hazard_report_of(checker *c, mr_hazard_kind kind, mr_site first,
-                                      mr_site second) {
-    return find(c, &(place_pair){kind, first, second, 0});
+mr_hazard_report *mr_hazard_report_of(checker *c, mr_hazard_kind kind, const found_pair *pair) {
+    return find(c, &(place_pair){.kind = kind,
+                                 .first = pair->first_where,
+                                 .second = pair->second_where,
+                                 .found = pair});
 }
 
 static void name_files(const checker *c, mr_hazard_side *side) {
@@ -63,7 +81,7 @@ mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool
         return NULL;
     }
     if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.hazards++;
-    const place_pair pair = pair_of(draft);
+    place_pair pair = pair_of(draft);
     mr_hazard_report *known = find(c, &pair);
     if (known) {
         draft->count = ++known->count;
