@@ -64,6 +64,7 @@ return function(tools)
       misuse(("%s: this rank has left the others by mr.dist.destroy (%s): call mr.dist.init() first"):format(name,
         s.left))
     end
+    if not s.has_met then set(s, "has_met", true) end
     return s
   end
 
@@ -99,7 +100,9 @@ return function(tools)
     if timeout ~= nil and (type(timeout) ~= "number" or timeout <= 0) then
       misuse("init: `timeout` is a number of seconds above 0")
     end
-    tools.join(timeout)
+    -- Ranks of spawn are joined before they begin, so an error of another one cannot come before the first `init`.
+    local is_joined = tools.rank() and not tools.local_rank()
+    if not is_joined or state().has_met then tools.join(timeout) end
     local s = state()
     if s.left then rejoin(s) end
   end

@@ -42,6 +42,28 @@ function TestRanks.test_each_rank_runs_the_whole_script()
   lu.assertEquals(status, 0)
 end
 
+-- Which rank comes first makes no difference if all fail alike: the lowest is named, and the status is the error's.
+function TestRanks.test_an_error_of_all_ranks_is_one_outcome()
+  for _, way in ipairs { 'error("bad config")', "error{ code = 7 }", "mr.zeros(3):view(2)",
+                         'mr.dist.barrier() error("bad config")' } do
+    local output, status = run("--explore --ranks 3", "mr.dist.init() " .. way)
+    lu.assertStrContains(output, "1 outcome: this error; nothing is claimed about what comes after it\n")
+    local text = way:find "code" and "error: {code = 7, rank = 0}" or "error: rank 0: SCRIPT:1: "
+    lu.assertStrContains(output, text)
+    lu.assertEquals(status, 1)
+  end
+  local output, status = run("--explore --ranks 3",
+    'mr.dist.init() if mr.dist.rank() > 0 then error("no", 0) end return "no"')
+  lu.assertStrContains(output, "error: rank 1: no\n")
+  lu.assertEquals(status, 1)
+  for _, way in ipairs { 'error("rank " .. mr.dist.rank())', "error{ mr.dist.rank() }",
+                         "error(setmetatable({}, { __tostring = function() return 'no' end }))" } do
+    output, status = run("--explore --ranks 2", "mr.dist.init() " .. way)
+    lu.assertStrContains(output, way:find "meta" and "1 outcome: this error" or "2 schedules, 2 outcomes\n")
+    lu.assertEquals(status, way:find "meta" and 1 or 3)
+  end
+end
+
 -- os.exit ends a rank, as the end of its script does, and nothing of the script catches it.
 function TestRanks.test_os_exit_ends_the_rank_that_calls_it()
   local output, status = run("--check --ranks 2", [[

@@ -28,7 +28,7 @@ void mr_bind_threads(lua_State *L, const mr_thread_hooks *hooks) {
 /* This folder's state of a host, while another one runs. */
 typedef struct {
     void *hook_context; /* the thread that called last */
-    bool gradients_off, has_ended;
+    bool gradients_off, has_ended, has_failed;
     mr_thread_place place;
 } host;
 
@@ -91,6 +91,7 @@ static mr_status run_rank(void *context, uint32_t rank) {
     int status = lua_pcall(co, s->arguments + 1, 1, 0);
     if (hooks) hooks->leave(&node);
     s->hosts[rank].has_ended = true;
+    s->hosts[rank].has_failed = status != LUA_OK;
     mr_status error = status == LUA_OK ? MR_OK : status_of(co);
     lua_xmove(co, s->L, 1);
     /* the table has room for it, so no memory is needed */
@@ -118,6 +119,42 @@ static void make_threads(lua_State *L, spawner *s, uint32_t count) {
     }
 }
 
+/* Whether each field of the table at `a` is the same in the table at `b`. */
+static bool has_fields_of(lua_State *L, int a, int b) {
+    bool same = true;
+    for (lua_pushnil(L); same && lua_next(L, a);) {
+        lua_pushvalue(L, -2);
+        lua_rawget(L, b);
+        same = lua_rawequal(L, -1, -2);
+        lua_pop(L, same ? 2 : 3);
+    }
+    return same;
+}
+
+/* The same value, or plain tables with the same fields. Runs no code of the script. */
+static bool same_error(lua_State *L, int a, int b) {
+    if (lua_rawequal(L, a, b)) return true;
+    if (!lua_istable(L, a) || !lua_istable(L, b)) return false;
+    if (lua_getmetatable(L, a) || lua_getmetatable(L, b)) return false;
+    return has_fields_of(L, a, b) && has_fields_of(L, b, a);
+}
+
+/* The lowest rank that ended by the same error as `first`. So which of them came first makes no difference. */
+static uint32_t name_rank(lua_State *L, const spawner *s, uint32_t first) {
+    uint32_t rank = 0;
+    bool same = false;
+    luaL_checkstack(L, LUA_MINSTACK, "spawn");
+    for (; rank < first; rank++) {
+        int top = lua_gettop(L);
+        lua_rawgeti(L, s->results, (lua_Integer)first + 1);
+        lua_rawgeti(L, s->results, (lua_Integer)rank + 1);
+        same = s->hosts[rank].has_failed && same_error(L, top + 1, top + 2);
+        lua_settop(L, top);
+        if (same) break;
+    }
+    return rank;
+}
+
 /* Raises a rank's error, with the rank in front. */
 static int raise_of(lua_State *L, const spawner *s, uint32_t rank) {
     lua_rawgeti(L, s->results, (lua_Integer)rank + 1);
@@ -136,7 +173,8 @@ MR_FUNCTION(
     "Runs `fn(rank, ...)` for each rank from 0 to n-1, as n processes would: each on a device "
     "of its own, which is current, with its own clock and random numbers. Ranks meet at their "
     "collectives; if they cannot, each gets the error `deadlock`. All share the globals of this "
-    "script. Returns what the functions returned first.") {
+    "script. Returns what the functions returned first. If a rank fails, its error is raised with "
+    "the rank in front: of several the first one; the lowest rank if they have the same error.") {
     mr_machine *machine = mr_set_context(L);
     lua_Integer count = luaL_checkinteger(L, 1);
     if (!lua_isfunction(L, 2)) mr_bad_argument(L, 2, "a function");
@@ -171,7 +209,7 @@ MR_FUNCTION(
     if (s->watched) mr_bind_explore_ranks_end(L, status && !failed.is_deadlock);
     if (status && failed.rank < MOST) {
         mr_error_destroy(status);
-        return raise_of(L, s, failed.rank);
+        return raise_of(L, s, name_rank(L, s, failed.rank));
     }
     mr_raise(L, status);
     lua_pushvalue(L, s->results);
