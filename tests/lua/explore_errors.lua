@@ -34,3 +34,16 @@ errors(1, "a table with a function", function() return { f = function() end } en
 local raised = errors(2, "tensors", function(v) return mr.full({ 2 }, v) end)
 T.check(tostring(mr.explore(function() error(mr.full({ 2 }, race()), 0) end)):find("error: [3., 3.]", 1, true))
 T.equal(raised[1].raised[1]:item() + raised[2].raised[1]:item(), 4)
+
+-- An error of millrace is shown without the numbers that are not compared, and without a sign in their place.
+local pending = mr.explore(function()
+  local s, from, to = mr.stream(), mr.event{ timing = true }, mr.event{ timing = true }
+  s:record_event(from)
+  s:run(function() mr.spin{ ms = 1 } end)
+  s:record_event(to)
+  return from:elapsed_time(to)
+end)
+local texts = {}
+for _, o in ipairs(pending.outcomes) do texts[#texts + 1] = o.error end
+T.equal(#texts, 1, "one of the outcomes is an error")
+T.check(texts[1]:find("elapsed_time: event is not complete: call synchronize() on it first", 1, true), texts[1])

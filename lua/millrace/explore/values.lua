@@ -75,13 +75,14 @@ return function(tools)
 
   -- The text of an error, without addresses, which differ between two runs. A tensor without a name is known by the
   -- line that made it, and a communicator by the line of the call. Numbers of other objects are the same in each run of
-  -- an exploration, and not under mr.stress (`counts_on`). Numbers of commands, which errors of millrace have, are not.
+  -- an exploration with one host and without tasks, and not under mr.stress (`counts_on`). Numbers of commands are not.
+  -- An error of millrace may have either, and loses both.
   -- A tensor or a table is compared as one that is returned. One with values that no outcome has is known by its text.
   local function pack_error(err, counts_on)
     local text = is_plain_table(err) and text_of_table(err) or tostring(err)
     text = text:gsub("(tensor) #%d+", "%1"):gsub("(communicator) #%d+", "%1"):gsub("0x%x%x%x%x%x%x%x%x%x+", "0x...")
     if counts_on or type(err) == "userdata" or type(err) == "table" and getmetatable(err) then
-      text = text:gsub("#%d+", "#")
+      text = text:gsub(" ?%(#%d+%)", ""):gsub(" ?#%d+", "")
     end
     local out, tensors = { "e" .. string.pack("<s4", text) }, {}
     local is_value = is_plain_table(err) or is_tensor(err)
