@@ -20,7 +20,8 @@ typedef struct {
     uint32_t epoch; /* of these */
     uint64_t seed, draws;
     uint64_t clocks[2]; /* of a simulator: the host's clock, and its device's */
-    uint32_t depth;     /* of groups */
+    mr_host_looks looks;
+    uint32_t depth; /* of groups */
 } host;
 
 typedef struct {
@@ -95,6 +96,7 @@ static void save_host(const mr_collectives *c, host *h) {
     h->epoch = machine->epoch;
     h->seed = machine->random.seed;
     h->draws = machine->random.draws;
+    h->looks = machine->host.looks;
     h->depth = c->depth;
     if (simulator) simulator->clocks(c->machine, h->clocks);
 }
@@ -116,6 +118,7 @@ static void load_host(mr_collectives *c, const host *h) {
     machine->random.seed = h->seed;
     machine->random.draws = h->draws;
     mr_observers_host_is(machine, rank_of(c->ranks ? c->ranks->current : NULL));
+    machine->host.looks = h->looks;
     c->depth = h->depth;
     if (simulator) simulator->set_clocks(machine, h->clocks);
 }

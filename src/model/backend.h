@@ -101,6 +101,9 @@ struct mr_backend {
     /* The host is about to touch its own memory, which copies may still be reading or writing:
      * brings the device to the host's present. Called often; quick when nothing is pending. */
     mr_status (*host_access)(mr_machine *machine);
+    /* Likewise, after many accesses during which its clock stood still: the access counts as a query of all pending
+     * work. NULL: the device goes on by itself. */
+    mr_status (*host_polls)(mr_machine *machine);
     /* The host is about to write these bytes of its own memory; only called while machine->steps.watches_writes. */
     void (*host_writes)(mr_machine *machine, const mr_operand *operands, uint32_t count);
     /* The host computed for a while on `bytes` of its own memory; may be NULL. */

@@ -26,9 +26,10 @@ typedef enum {
     MR_CHOICE_SUBMIT,
     /* the host is about to access memory: no host functions, because it did not wait or query */
     MR_CHOICE_ACCESS,
-    MR_CHOICE_QUERY, /* the host asks whether something is done; polling must come to an end */
-    MR_CHOICE_WAIT,  /* the host cannot go on before `goal` is done: declining is not allowed */
-    MR_CHOICE_STEP,  /* the user asked for one step */
+    /* the host asks whether something is done, or reads memory again and again; polling must come to an end */
+    MR_CHOICE_QUERY,
+    MR_CHOICE_WAIT, /* the host cannot go on before `goal` is done: declining is not allowed */
+    MR_CHOICE_STEP, /* the user asked for one step */
 } mr_choice_point;
 
 typedef struct {

@@ -141,6 +141,12 @@ typedef struct {
     uint64_t begin, end; /* the last one */
 } mr_host_times;
 
+/* Accesses of memory that the device may use, while the host's clock stood still (storage.c). */
+typedef struct {
+    uint64_t count;
+    uint64_t at; /* nanoseconds */
+} mr_host_looks;
+
 /* The host's times by action (storage.c, and backends by mr_machine_host_stood, _followed and _worked). */
 typedef struct {
     mr_host_times waits;
@@ -149,6 +155,7 @@ typedef struct {
     mr_host_times makes;    /* likewise: made memory of the host, which may be pinned */
     uint64_t access_end;    /* likewise: when the host began its last work of that kind */
     const mr_storage *made; /* by the last of those; only its address counts */
+    mr_host_looks looks;
 } mr_machine_host;
 
 /* See hosts.h. */

@@ -514,6 +514,24 @@ static bool device_may_use(const mr_operand *operands, uint32_t count, const mr_
     return false;
 }
 
+#define LOOKS_BEFORE_POLLING 1000
+
+/* A loop may wait until memory has some value. On a GPU it ends, so it must end where time passes only in calls. */
+static mr_status let_device_write(mr_machine *machine) {
+    const mr_backend *backend = machine->backend;
+    mr_host_looks *looks = &machine->host.looks;
+    if (!backend->host_polls) return backend->host_access(machine);
+    uint64_t now = backend->host_time(machine);
+    if (looks->at != now) *looks = (mr_host_looks){.at = now};
+    if (looks->count < LOOKS_BEFORE_POLLING) {
+        looks->count++;
+        return backend->host_access(machine);
+    }
+    mr_status status = backend->host_polls(machine);
+    looks->at = backend->host_time(machine);
+    return status;
+}
+
 mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_operand *operands,
                            uint32_t count, const mr_op *row, const void *params) {
     mr_machine *machine = caller->machine;
@@ -535,7 +553,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     }
     bool allowed = !status;
     if (!status && look && !machine->host_function.running && !machine->lost)
-        status = mr_machine_waited(machine, machine->backend->host_access(machine));
+        status = mr_machine_waited(machine, let_device_write(machine));
     for (uint32_t i = 0; i < count && !status; i++)
         if (operands[i].access & MR_WRITE)
             mr_storage_wrote(operands[i].tensor->storage, name, NULL, caller->where);

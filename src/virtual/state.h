@@ -429,6 +429,7 @@ uint64_t mr_virtual_memory_reserved(mr_device *device);
 mr_status mr_virtual_memory_trim(mr_device *device);
 mr_status mr_virtual_memory_free_wait(mr_storage *storage);
 mr_status mr_virtual_host_access(mr_machine *machine);
+mr_status mr_virtual_host_polls(mr_machine *machine);
 void mr_virtual_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count);
 void mr_virtual_host_work(mr_machine *machine, uint64_t bytes);
 uint64_t mr_virtual_host_time(mr_machine *machine);

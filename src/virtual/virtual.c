@@ -181,6 +181,7 @@ const mr_backend mr_virtual_backend = {
     .memory_free_wait = mr_virtual_memory_free_wait,
     .submit = mr_virtual_submit,
     .host_access = mr_virtual_host_access,
+    .host_polls = mr_virtual_host_polls,
     .host_writes = mr_virtual_host_writes,
     .host_work = mr_virtual_host_work,
     .host_time = mr_virtual_host_time,

@@ -243,6 +243,14 @@ mr_status mr_virtual_host_access(mr_machine *machine) {
     return mr_virtual_advance(vgpu_of(machine), MR_CHOICE_ACCESS, NULL);
 }
 
+/* The memory of the host cannot change by itself, so nothing pending: no time passes. */
+mr_status mr_virtual_host_polls(mr_machine *machine) {
+    vgpu *gpu = vgpu_of(machine);
+    if (!gpu->pending) return MR_OK;
+    gpu->host_ns += (uint64_t)gpu->model.query_ns;
+    return mr_virtual_advance(gpu, MR_CHOICE_QUERY, NULL);
+}
+
 void mr_virtual_host_work(mr_machine *machine, uint64_t bytes) {
     vgpu *gpu = vgpu_of(machine);
     gpu->host_ns += mr_virtual_bytes_ns(bytes, gpu->model.host_work_gbs);

@@ -46,6 +46,20 @@ T.equal(r.incomplete, "the host reads more than 400 values that differ between s
   .. "explore_unended.lua:41, and what comes after them was not tried", "the reason")
 T.equal(#r.outcomes, 1, "outcomes that were found are kept")
 
+-- The same in memory of the host. Its first run ends, too.
+r = mr.explore(function()
+  local s, h = mr.stream(), mr.zeros(1, { device = "cpu", pinned = true })
+  local one = mr.ones(1)
+  s:wait_stream(mr.current_stream())
+  s:run(function() h:copy_(one, { non_blocking = true }) end)
+  while h:item() == 0 do end
+  return h:item()
+end, { time = 60, workers = 1 })
+T.check(not r.complete and r.incomplete:find("reads more than 400 values that differ between schedules", 1, true),
+  "the reason: " .. tostring(r.incomplete))
+T.equal(#r.outcomes, 1, "each schedule ends")
+T.equal(r.outcomes[1].value, 1.0, "with the value that was waited for")
+
 -- A run that the end of the time cuts is no such run if the first one took as long.
 local calls = 0
 r = mr.explore(function()
