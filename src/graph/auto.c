@@ -8,6 +8,13 @@
 #include "base/text.h"
 #include "graph/auto_state.h"
 
+/* NULL: no call is under way. */
+static void set_call(mr_machine *machine, mr_auto *a) {
+    captures *all = captures_of(machine);
+    all->call = a;
+    all->base.call = a ? &a->begun : NULL;
+}
+
 /* ---- coming and going */
 
 mr_status mr_auto_new(const mr_caller *caller, mr_auto **out_auto) {
@@ -22,7 +29,7 @@ mr_status mr_auto_new(const mr_caller *caller, mr_auto **out_auto) {
 static void drop_streams(mr_auto *a) {
     while (a->streams.count) mr_stream_release(mr_vec_pop(&a->streams));
     mr_vec_free(&a->streams);
-    a->origin = NULL;
+    a->begun.stream = NULL;
 }
 
 static void drop_graph(mr_auto *a) {
@@ -41,8 +48,7 @@ void mr_auto_free(mr_auto *a) {
     if (!a) return;
     if (a->phase == CALL_HELD) mr_auto_leave_hold(a); /* the state closes in the middle of a call */
     if (a->phase == CALL_RECORDED) mr_auto_stop_recording(a);
-    if (a->machine->captures.all && captures_of(a->machine)->call == a)
-        captures_of(a->machine)->call = NULL;
+    if (a->machine->captures.all && captures_of(a->machine)->call == a) set_call(a->machine, NULL);
     forget_calls(a);
     mr_sequence_clear(&a->now);
     drop_streams(a);
@@ -71,9 +77,8 @@ static const char *obstacle(const mr_auto *a, const mr_stream *stream) {
     return NULL;
 }
 
-static mr_status begin(mr_auto *a, mr_stream *stream) {
-    a->origin = stream;
-    a->rank = a->machine->rank;
+static mr_status begin(mr_auto *a, mr_stream *stream, mr_site where) {
+    a->begun = (mr_function_call){where, a->machine->counts.next_seq, stream, a->machine->rank};
     a->reason[0] = a->why[0] = 0;
     a->shortened = false;
     a->now.seed = a->machine->random.seed;
@@ -97,10 +102,10 @@ mr_status mr_auto_begin(const mr_caller *caller, mr_auto *a, mr_stream *stream) 
     }
     if (a->epoch != machine->epoch) forget_calls(a);
     a->epoch = machine->epoch;
-    captures_of(machine)->call = a;
-    mr_status status = begin(a, stream);
+    set_call(machine, a);
+    mr_status status = begin(a, stream, caller->where);
     if (!status) return MR_OK;
-    captures_of(machine)->call = NULL;
+    set_call(machine, NULL);
     drop_streams(a);
     a->depth--;
     return status;
@@ -141,16 +146,16 @@ static mr_status capture_all(const mr_caller *caller, mr_auto *a) {
     for (size_t i = 0; i < a->now.list.count && !status; i++)
         status = capture_entry(a, &a->now.list.items[i]);
     for (size_t i = 1; i < a->streams.count && !status; i++)
-        status = mr_stream_wait_stream(caller, a->origin, a->streams.items[i]);
+        status = mr_stream_wait_stream(caller, a->begun.stream, a->streams.items[i]);
     return status;
 }
 
 static mr_status make_graph(const mr_caller *caller, mr_auto *a) {
     mr_graph *graph = NULL;
-    MR_TRY(mr_capture_begin_held(caller, a->origin));
+    MR_TRY(mr_capture_begin_held(caller, a->begun.stream));
     mr_status status = capture_all(caller, a);
-    if (status) mr_capture_abandon(a->origin);
-    else status = mr_capture_finish(caller, a->origin, &graph);
+    if (status) mr_capture_abandon(a->begun.stream);
+    else status = mr_capture_finish(caller, a->begun.stream, &graph);
     if (!status) status = mr_graph_instantiate(caller, graph, &a->executable);
     mr_graph_release(graph);
     if (!status) a->captures++;
@@ -166,8 +171,8 @@ static mr_status surround(mr_auto *a, bool before) {
     mr_caller nobody = {.machine = a->machine, .in_place = true};
     for (size_t i = 1; i < a->streams.count; i++) {
         mr_stream *other = a->streams.items[i];
-        MR_TRY(mr_stream_join(&nobody, before ? a->origin : other, before ? other : a->origin,
-                              "launch"));
+        MR_TRY(mr_stream_join(&nobody, before ? a->begun.stream : other,
+                              before ? other : a->begun.stream, "launch"));
     }
     return MR_OK;
 }
@@ -211,7 +216,7 @@ static mr_status launch(const mr_caller *caller, mr_auto *a) {
     in_place.in_place = true;
     MR_TRY(mr_auto_tell(a));
     MR_TRY(surround(a, true));
-    mr_status status = mr_executable_launch(&in_place, a->executable, a->origin);
+    mr_status status = mr_executable_launch(&in_place, a->executable, a->begun.stream);
     if (written && written->version != version) take_back_versions(a);
     if (!status) status = surround(a, false);
     if (!status) status = record_events(a);
@@ -282,7 +287,7 @@ mr_status mr_auto_end(const mr_caller *caller, mr_auto *a, bool failed) {
     a->depth--;
     if (all->call != a || a->depth) return MR_OK;
     mr_status status = end_call(caller, a, failed);
-    all->call = NULL;
+    set_call(caller->machine, NULL);
     drop_streams(a);
     return status;
 }

@@ -335,7 +335,7 @@ mr_status mr_auto_hold(mr_auto *a) {
     a->id = ++a->machine->captures.next_id;
     all->base.rules = &rules;
     all->stop_holding = stop_for;
-    a->origin->capture = a;
+    a->begun.stream->capture = a;
     a->machine->captures.open++;
     a->phase = CALL_HELD;
     return MR_OK;

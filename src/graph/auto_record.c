@@ -27,26 +27,26 @@ static bool has_stream(const mr_auto *a, const mr_stream *stream) {
 }
 
 const char *mr_auto_apart(mr_auto *a, const mr_stream *stream) {
-    if (stream->device == a->origin->device)
+    if (stream->device == a->begun.stream->device)
         return "is on a stream that did not wait for the current one: let it wait for it, so that "
                "it is a part of the graph";
     snprintf(a->other_device, sizeof a->other_device,
              "is on device %d, and the current stream on device %d: a graph of mr.graph.auto has "
              "one device",
-             stream->device->index, a->origin->device->index);
+             stream->device->index, a->begun.stream->device->index);
     return a->other_device;
 }
 
 /* R3 orders a blocking stream and the default stream without an event, which a graph would not know. */
 const char *mr_auto_join(mr_auto *a, mr_stream *stream) {
     if (has_stream(a, stream)) return NULL;
-    bool beside = stream != a->origin;
+    bool beside = stream != a->begun.stream;
     if (beside && stream->kind == MR_STREAM_LEGACY)
         return "uses the default stream together with another stream";
-    if (beside && a->origin->kind == MR_STREAM_LEGACY && stream->blocking)
+    if (beside && a->begun.stream->kind == MR_STREAM_LEGACY && stream->blocking)
         return "uses a blocking stream together with the default stream, which order each other "
                "without events: make it with mr.stream()";
-    if (stream->device != a->origin->device) return mr_auto_apart(a, stream);
+    if (stream->device != a->begun.stream->device) return mr_auto_apart(a, stream);
     if (!mr_vec_push(&a->streams, stream)) return "came when memory was out";
     mr_stream_retain(stream);
     return NULL;

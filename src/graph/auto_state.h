@@ -14,12 +14,11 @@ struct mr_auto {
     mr_observer observer; /* first; of a call that is recorded */
     mr_machine *machine;
     uint32_t epoch;
-    uint16_t rank;  /* the rank that makes the call (mr_machine.rank) */
     uint32_t depth; /* nested calls: of itself, by itself */
     call_phase phase;
-    mr_stream *origin; /* the current stream at the beginning of the call */
+    mr_function_call begun; /* the last call; its stream is NULL after it */
     MR_VEC(mr_stream *)
-    streams;            /* of the call: the origin, and those that came after it; references */
+    streams;            /* of the call: that stream, and those that came after it; references */
     uint64_t id;        /* of the call that is held, among those of captures */
     sequence last, now; /* the submissions of the last call, and of this one so far */
     bool has_last;
@@ -40,7 +39,7 @@ struct mr_auto {
 void mr_auto_object(mr_auto *a, mr_site where, const char *name, const char *what);
 /* Whether another rank has made the call: the commands of the rank that runs are no part of it. */
 static inline bool mr_auto_is_other_rank(const mr_auto *a) {
-    return a->rank && a->rank != a->machine->rank;
+    return a->begun.rank && a->begun.rank != a->machine->rank;
 }
 extern const char mr_auto_frees[], mr_auto_meets[]; /* the texts for a free, and for a collective */
 /* Why a graph cannot do that; NULL: it can. */

@@ -4,6 +4,7 @@
 #define MR_HAZARD_EXPLAIN_H
 
 #include "hazard/state.h"
+#include "model/capture.h"
 
 /* An unordered pair, as detection hands it over. `first` and `second` point into the history or the
  * stack and are valid only during the call. */
@@ -30,6 +31,8 @@ struct found_pair {
     bool first_merged; /* the first stands for several launches (entry) */
     bool by_scope;     /* a free at the end of a <close> variable's block */
     bool only_look;    /* error mode: the command has not run, and may be checked again */
+    /* second_where is the line of this call of a function of mr.graph.auto, which did the second; NULL: it is not */
+    const mr_function_call *call;
 };
 
 /* report.c: counts or reports the pair, which detection has found unordered. */
@@ -86,6 +89,9 @@ void mr_hazard_outer_places(const checker *c, const found_pair *pair, mr_site *o
 const log_line *mr_hazard_captured_line(const checker *c, uint64_t seq);
 /* The same pair; for an access that is a node of a graph, with the place and the stream of the launch. */
 void mr_hazard_seen_outside(const checker *c, const found_pair *pair, found_pair *out);
+/* Where a function of mr.graph.auto does the second, and the first is older than that call: puts the place of the call
+ * into the pair. */
+void mr_hazard_see_call(const checker *c, found_pair *pair);
 
 /* one_launch.c: reason and fix of such a pair. */
 void mr_hazard_explain_one_launch(const checker *c, const found_pair *pair,

@@ -308,8 +308,9 @@ typedef struct {
     bool (*is_running)(void *context, mr_site front);
     /* Where a line of Lua runs after the first access and right before the second. False: nowhere. */
     bool (*before)(void *context, const mr_script_meeting *meeting, mr_script_spot *out_spot);
-    /* Where a line of Lua runs right after what the line `where` did. False: nowhere. */
-    bool (*behind)(void *context, mr_site where, mr_script_spot *out_spot);
+    /* Where a line of Lua runs right after what the line `where` did. False: nowhere, or the statement of that line has
+     * not ended. `is_over`: it has ended, although its line is the current one, as at the end of a <close> variable. */
+    bool (*behind)(void *context, mr_site where, bool is_over, mr_script_spot *out_spot);
     /* Whether the statement of the line `where` comes after a line added at the spot. */
     bool (*comes_before)(void *context, const mr_script_spot *spot, mr_site where);
     /* Whether the waiting call directly follows the one that submits a host function, with no code of the script

@@ -104,14 +104,14 @@ void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t s
     else snprintf(out, size, "stream #%u", a->id);
 }
 
-const mr_stream *mr_hazard_current(const checker *c) {
+static const mr_stream *current_stream(const checker *c) {
     if (c->hooks.current) return c->hooks.current(c->hooks.context);
     const mr_device *device = c->machine->current_device;
     return device ? device->current : NULL;
 }
 
 bool mr_hazard_is_own_device(const checker *c, int device) {
-    const mr_stream *current = mr_hazard_current(c);
+    const mr_stream *current = current_stream(c);
     return c->hosts.number && current && current->device->index == device;
 }
 
@@ -120,12 +120,16 @@ bool mr_hazard_closed_code(const checker *c, const actor *a, const mr_script_spo
     return a->stream && variable(c, (mr_hazard_object){.stream = a->stream}, spot, out, size);
 }
 
+const mr_stream *mr_hazard_current_before(const checker *c, const found_pair *pair) {
+    return pair->call ? pair->call->stream : current_stream(c);
+}
+
 /* Whether the stream is current at the new line, right before the call of the second. */
 static bool current_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                          const actor *a, char *out, size_t size) {
     bool is_current = pair && a->stream && !pair->submitted.file &&
-                      spot->place == MR_SCRIPT_BEFORE && mr_hazard_current(c) == a->stream &&
-                      c->hooks.is_direct &&
+                      spot->place == MR_SCRIPT_BEFORE &&
+                      mr_hazard_current_before(c, pair) == a->stream && c->hooks.is_direct &&
                       c->hooks.is_direct(c->hooks.context, spot, pair->second_where);
     if (is_current) snprintf(out, size, MR_HAZARD_CURRENT);
     return is_current;

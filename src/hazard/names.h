@@ -24,8 +24,9 @@ bool mr_hazard_stream_code(const checker *c, const found_pair *pair, const actor
 /* The same of a stream that may have been closed since that place. */
 bool mr_hazard_closed_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
                            size_t size);
-/* The current stream of the host whose names are asked for (hooks.as_host); NULL: it has no device. */
-const mr_stream *mr_hazard_current(const checker *c);
+/* The current stream at a place right before pair->second_where, of the host whose names are asked for (hooks.as_host);
+ * NULL: it has no device. */
+const mr_stream *mr_hazard_current_before(const checker *c, const found_pair *pair);
 /* Whether that host is a rank and the device is its own. Then a line without the device's number is right for all
  * ranks. */
 bool mr_hazard_is_own_device(const checker *c, int device);

@@ -58,9 +58,18 @@ typedef struct {
     void (*close)(mr_machine *machine);
 } mr_capture_rules;
 
+/* A call of a function that becomes a graph by itself (mr.graph.auto), from its beginning to its end. */
+typedef struct {
+    mr_site where;      /* the line of the call */
+    uint64_t first_seq; /* the commands of the call have this number or larger ones */
+    mr_stream *stream;  /* the current one at its beginning */
+    uint16_t rank;      /* the rank that makes it (mr_machine.rank) */
+} mr_function_call;
+
 /* The beginning of what machine->captures.all points to. */
 typedef struct mr_captures {
     const mr_capture_rules *rules;
+    const mr_function_call *call; /* the outermost one; NULL: none is under way */
 } mr_captures;
 
 static inline const mr_capture_rules *mr_capture_rules_of(const mr_machine *machine) {

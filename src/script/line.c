@@ -121,12 +121,16 @@ bool mr_script_encloses(const mr_script *s, int outer, int inner) {
     return inner == outer;
 }
 
-int mr_script_function(const mr_script *s, int front) {
-    int in = mr_script_function_of(s, mr_script_block_of(s, front));
+/* The first line of a function, given by its block. */
+static int line_of_function(const mr_script *s, int in) {
     if (in == 0) return 0;
     int at = s->blocks.items[in].opened; /* the list's end; Lua counts from the word `function` */
     while (at && !says(&s->words.items[at], "function")) at--;
     return s->words.items[at].line;
+}
+
+int mr_script_function(const mr_script *s, int front) {
+    return line_of_function(s, mr_script_function_of(s, mr_script_block_of(s, front)));
 }
 
 bool mr_script_in_loop(const mr_script *s, int front) {
@@ -165,6 +169,19 @@ int mr_script_group_end(const mr_script *s, int at) {
 bool mr_script_is_within(const mr_script *s, int front, int line) {
     int end = mr_script_group_end(s, mr_script_word_at(s, front));
     return line >= front && end && s->words.items[end - 1].last_line >= line;
+}
+
+bool mr_script_is_beside(const mr_script *s, int line, int function, int other) {
+    const word *w = s->words.items;
+    int at = mr_script_word_at(s, line);
+    if (w[at].line != line) return false;
+    for (int statement = w[at].statement; statement >= 0;) {
+        int in = mr_script_function_of(s, w[statement].block);
+        if (line_of_function(s, in) == function)
+            return mr_script_is_within(s, w[statement].line, other);
+        statement = s->blocks.items[in].statement;
+    }
+    return false;
 }
 
 bool mr_script_loops(const mr_script *s, int front, int line) {

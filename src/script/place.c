@@ -48,10 +48,11 @@ static bool put(const mr_script *s, const mr_script_meeting *m, const char *file
 }
 
 /* Whether the line that called the code of the second access had called the code of the first one before. Then a fix in
- * front of the line does not help. */
+ * front of the line does not help. *out_known false: its text does not tell. */
 static bool is_between(const mr_script *s, const mr_script_meeting *m, const mr_script_call *call,
-                       int front) {
-    if (!s) return false;
+                       int front, bool *out_known) {
+    *out_known = true;
+    if (!s || call->is_after) return false;
     bool of_file = call->file == m->first.file;
     bool has_first = of_file && mr_script_is_within(s, front, m->first.line);
     bool has_second = call->file == m->second.file && mr_script_is_within(s, front, m->second.line);
@@ -60,11 +61,16 @@ static bool is_between(const mr_script *s, const mr_script_meeting *m, const mr_
         !mr_script_defines(s, m->first.line))
         return false;
     if (!has_first && of_file && !mr_script_leads_to(s, front, m->first.line)) return false;
-    if (mr_script_loops(s, front, call->line)) return true;
-    const char *called = call->called ? call->called : m->second_op;
-    if (!mr_script_count(s, front, called) && !call->called) called = "op";
-    return mr_script_count(s, front, called) ? mr_script_is_later(s, front, called)
-                                             : mr_script_has_several(s, front);
+    if (mr_script_loops(s, front, call->line) || (has_first && call->is_gone)) return true;
+    *out_known = !call->is_gone;
+    const mr_script_call *inner = call->inner;
+    if (inner && inner->file == call->file && mr_script_is_within(s, front, inner->line))
+        call = inner;
+    const char *const names[] = {call->called ? call->called : m->second_op, m->second_op, "op"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (mr_script_count(s, front, names[i])) return mr_script_is_later(s, front, names[i]);
+    bool is_operator = has_second && !call->called; /* that may be anywhere in the statement */
+    return is_operator || mr_script_has_several(s, front);
 }
 
 bool mr_script_place_before(const mr_script *s, const mr_script_meeting *m,
@@ -87,10 +93,10 @@ bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *m,
     int front = s ? mr_script_front(s, call->line) : call->line;
     *out_inside = !s || (front && mr_script_function(s, front) == call->function);
     if (!*out_inside) return false;
-    bool fits = put(s, m, call->file, front, call->line, out_spot);
-    bool between = is_between(s, m, call, front);
+    bool is_known, fits = put(s, m, call->file, front, call->line, out_spot);
+    bool between = is_between(s, m, call, front, &is_known);
     if (between) out_spot->place = MR_SCRIPT_WITHIN;
-    return between || fits;
+    return between || (fits && is_known);
 }
 
 bool mr_script_place_behind(const mr_script *s, mr_site where, mr_script_spot *out_spot) {

@@ -11,12 +11,17 @@ bool mr_script_place_before(const mr_script *s, const mr_script_meeting *meeting
                             mr_script_spot *out_spot);
 
 /* A call that has not returned yet and led to the second access. */
-typedef struct {
+typedef struct mr_script_call mr_script_call;
+struct mr_script_call {
     const char *file;
     int line;
     int function;       /* the line on which its function begins; 0: the main chunk */
-    const char *called; /* what it calls, as the line names it; or NULL */
-} mr_script_call;
+    const char *called; /* what it calls, as the line names it; NULL: an operator, or unknown */
+    /* The innermost call that it led to from a function written on one line, which has no place; or NULL. */
+    const mr_script_call *inner;
+    bool is_after; /* the statement of the first access led to this call, and has not ended */
+    bool is_gone;  /* a function between this call and the second access has ended by a tail call */
+};
 
 /* *out_inside: false where the function is written on the line of a call, which then takes the fix. */
 bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *meeting,

@@ -72,6 +72,9 @@ bool mr_script_is_loop(const mr_script *script, int front); /* the statement tha
 bool mr_script_is_condition(const mr_script *script, int front, int line);
 /* `line` is in a statement that begins on line `front` or, for a loop, in its body. */
 bool mr_script_is_within(const mr_script *script, int front, int line);
+/* In the function that begins on line `function` (0: the main chunk), the innermost statement that has `line`, or
+ * another statement on the same lines, also has the line `other`. False: that function does not have `line`. */
+bool mr_script_is_beside(const mr_script *script, int line, int function, int other);
 /* `line` has the body of a loop, in the function of the place `front`. */
 bool mr_script_loops(const mr_script *script, int front, int line);
 /* A run comes to several statements that begin on that line. */

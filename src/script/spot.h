@@ -28,6 +28,7 @@ typedef struct {
     const char *first_op, *second_op;
     int lowest, highest; /* of second's file; 0: other files, too */
     bool is_running;     /* the script is in the middle of the second */
+    bool is_call;        /* `second` calls the function that does it: the fix belongs outside */
     bool is_of_round;    /* the first used what the second's line had used last before */
 } mr_script_meeting;
 

@@ -7,10 +7,15 @@ local mr = require "millrace"
 
 TestAutoChecker = {}
 
+-- The messages without their fixes, and the list of fixes.
 local function messages(reports)
-  local out = {}
-  for i, r in ipairs(reports) do out[i] = r.message:gsub("#%d+", "#") end -- numbers of events and streams go on
-  return table.concat(out, "\n\n")
+  local out, fixes = {}, {}
+  for i, r in ipairs(reports) do
+    local message = r.message:gsub("#%d+", "#") -- numbers of events and streams go on
+    out[i] = message:gsub("\nfix: .-\nkind=", "\nkind=")
+    fixes[i] = { text = message:match("\nfix: (.-)\nkind="), lines = r.fixes }
+  end
+  return table.concat(out, "\n\n"), fixes
 end
 
 -- `text` gets mr, wrap, the streams s, the tensors x and an event e, and calls wrap(fn) once.
@@ -31,18 +36,38 @@ end
 
 local function launches_of(text)
   local wrapped
-  local said = verdict(text, function(fn)
+  local said, fixes = verdict(text, function(fn)
     wrapped = mr.graph.auto(fn)
     return wrapped
   end)
   local _, counts = mr.graph.why(wrapped)
-  return said, counts.launches
+  return said, counts.launches, fixes
 end
 
+-- The line calls the function: a fix in front of it is outside of the function.
+local function calls(text, line)
+  local number = 0
+  for code in (text .. "\n"):gmatch("(.-)\n") do
+    number = number + 1
+    if number == line then return code:find("step()", 1, true) or code:find("run(step)", 1, true) end
+  end
+end
+
+local function is_outside(text, fix)
+  for _, line in ipairs(fix.lines) do
+    if line.place ~= "before" or not calls(text, line.line) then return false end
+  end
+  return #fix.lines > 0
+end
+
+-- A fix may be in front of the call instead of inside the function.
 local function check_same(text)
-  local plain = verdict(text, function(fn) return fn end)
-  local auto, launches = launches_of(text)
+  local plain, plain_fixes = verdict(text, function(fn) return fn end)
+  local auto, launches, auto_fixes = launches_of(text)
   lu.assertEquals(auto, plain, text)
+  for i, fix in ipairs(auto_fixes) do
+    if not is_outside(text, fix) then lu.assertEquals(fix.text, plain_fixes[i].text, text) end
+  end
   return plain, launches
 end
 

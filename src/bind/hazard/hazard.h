@@ -53,7 +53,7 @@ bool mr_bind_holder(lua_State *L, const mr_hazard_object *object, char *out, siz
                     mr_site *out_held);
 bool mr_bind_is_running(lua_State *L, mr_site front);
 bool mr_bind_before(lua_State *L, const mr_script_meeting *meeting, mr_script_spot *out_spot);
-bool mr_bind_behind(lua_State *L, mr_site where, mr_script_spot *out_spot);
+bool mr_bind_behind(lua_State *L, mr_site where, bool is_over, mr_script_spot *out_spot);
 /* hooks.comes_before */
 bool mr_bind_comes_before(lua_State *L, const mr_script_spot *spot, mr_site where);
 bool mr_bind_waits_at_once(lua_State *L, mr_site function, mr_site wait); /* hooks.waits_at_once */

@@ -89,9 +89,9 @@ static bool before(void *context, const mr_script_meeting *meeting, mr_script_sp
     return QUIETLY(s, mr_bind_before(s->machine->hooks.context, meeting, out_spot));
 }
 
-static bool behind(void *context, mr_site where, mr_script_spot *out_spot) {
+static bool behind(void *context, mr_site where, bool is_over, mr_script_spot *out_spot) {
     const mr_bind_answerer *s = context;
-    return QUIETLY(s, mr_bind_behind(s->machine->hooks.context, where, out_spot));
+    return QUIETLY(s, mr_bind_behind(s->machine->hooks.context, where, is_over, out_spot));
 }
 
 static bool waits_at_once(void *context, mr_site function, mr_site wait) {

@@ -142,6 +142,7 @@ void mr_hazard_draft(const checker *c, const found_pair *pair, mr_hazard_report 
         found_pair outside;
         mr_hazard_seen_outside(c, pair, &outside);
         mr_hazard_explain(c, &outside, report);
+        mr_hazard_see_call(c, &outside);
         mr_hazard_find_fix(c, &outside, report);
         say_reused(pair, report);
     }

@@ -37,6 +37,8 @@ static void measure(const checker *c, const found_pair *pair, mr_script_meeting 
         if (line->inside) continue; /* its seq is that of its function, which ran late */
         if (line->seq < pair->first_seq) return;
         if (line->seq > pair->second_seq || !line->where.file) continue;
+        if (pair->call && line->seq >= pair->call->first_seq)
+            continue; /* of the second's own call */
         if (line->where.file != meeting->second.file) break;
         if (line->where.line < meeting->lowest) meeting->lowest = line->where.line;
         if (line->where.line > meeting->highest) meeting->highest = line->where.line;
@@ -51,7 +53,8 @@ static bool find_before_second(const checker *c, const found_pair *pair, mr_scri
                                  .second = pair->second_where,
                                  .first_op = pair->first_op,
                                  .second_op = pair->second_op,
-                                 .is_running = !pair->submitted.file};
+                                 .is_running = !pair->submitted.file,
+                                 .is_call = pair->call != NULL};
     if (pair->submitted.file) meeting.second = pair->submitted;
     *out_spot =
         (mr_script_spot){MR_SCRIPT_BEFORE, meeting.second, meeting.second.line, false, false};
@@ -67,11 +70,18 @@ static bool before_first(const checker *c, const found_pair *pair, mr_script_spo
            c->hooks.before(c->hooks.context, &meeting, out_spot);
 }
 
-static bool behind_first(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
+static bool find_behind(const checker *c, const found_pair *pair, bool is_over,
+                        mr_script_spot *out_spot) {
     *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1,
                                  false, false};
     if (!pair->first_where.file) return false;
-    return !c->hooks.behind || c->hooks.behind(c->hooks.context, pair->first_where, out_spot);
+    return !c->hooks.behind ||
+           c->hooks.behind(c->hooks.context, pair->first_where, is_over, out_spot);
+}
+
+/* After the first access's statement, if that has ended at the second access. */
+static bool behind_first(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
+    return find_behind(c, pair, false, out_spot);
 }
 
 /* ---- order */
@@ -167,8 +177,9 @@ static bool is_set_later(const checker *c, const mr_script_spot *spot, const cha
 }
 
 /* Whether `work:wait()` waits with this stream, where none is named. */
-static bool is_current(const checker *c, const actor *a) {
-    return a->kind == MR_STREAM_LEGACY && a->stream && mr_hazard_current(c) == a->stream;
+static bool is_current(const checker *c, const found_pair *pair, const actor *a) {
+    return a->kind == MR_STREAM_LEGACY && a->stream &&
+           mr_hazard_current_before(c, pair) == a->stream;
 }
 
 static void put_work_wait(mr_hazard_report *report, const mr_script_spot *spot, const char *second,
@@ -473,8 +484,8 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
         if (!wait_behind_call(c, pair, report)) wait_on_host(c, pair, pair->second, report, &spot);
     } else if (covering_last(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
         bool is_later = is_set_later(c, &spot, event);
-        bool is_plain =
-            !host && is_work && (is_current(c, waiting) || strcmp(second, MR_HAZARD_CURRENT) == 0);
+        bool is_plain = !host && is_work &&
+                        (is_current(c, pair, waiting) || strcmp(second, MR_HAZARD_CURRENT) == 0);
         const char *waits = host ? NULL : is_plain ? "" : second;
         if (!is_work && event_for_each(c, pair, report, &spot, waits)) return;
         if (is_work) put_work_wait(report, &spot, waits, event, is_later);
@@ -521,7 +532,7 @@ static bool wait_for_work(const checker *c, const found_pair *pair, const spots 
     bool is_work;
     for (int i = where->count; i--;) {
         const mr_script_spot *spot = &where->spot[i];
-        if (is_current(c, pair->second)) stream[0] = '\0';
+        if (is_current(c, pair, pair->second)) stream[0] = '\0';
         else if (!mr_hazard_stream_code(c, pair, pair->second, spot, stream, sizeof stream))
             continue;
         if (!covering_event(c, pair, spot, work, sizeof work, &is_work, &report->covered) ||
@@ -561,14 +572,14 @@ static void say_keep(const checker *c, const found_pair *pair, mr_hazard_report 
         stream, mr_hazard_place(mr_hazard_shown(c, pair->first_where), place[1], sizeof place[1]));
 }
 
-/* The place after the use, if it is before the free. The use may be the last line of the block whose end closes the
- * variable; otherwise a free in the same line comes earlier. */
+/* The place after the use, if it is before the free. The end of the block that closes the variable has the line of its
+ * last statement, which may be the use. Otherwise a free in the same line comes earlier. */
 static bool behind_use(const checker *c, const found_pair *pair, bool is_one_line,
                        mr_script_spot *out_spot) {
     char tensor[NAME_SIZE];
-    if (!behind_first(c, pair, out_spot)) return false;
-    if (!is_one_line) return true;
-    return pair->by_scope && mr_hazard_tensor_code(c, pair, out_spot, tensor, sizeof tensor);
+    if (!is_one_line && behind_first(c, pair, out_spot)) return true;
+    return pair->by_scope && find_behind(c, pair, true, out_spot) &&
+           mr_hazard_tensor_code(c, pair, out_spot, tensor, sizeof tensor);
 }
 
 static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_report *report) {

@@ -1,6 +1,7 @@
 /* Pairs in which one access or both are nodes of a graph. Their lines are in the captured function, but the launch
  * orders them against commands outside (R42), so a fix belongs at the launch. Two nodes of one launch are ordered only
- * by the graph's edges, so a fix belongs in the function.
+ * by the graph's edges, so a fix belongs in the function. For a function that becomes a graph by itself, its call takes
+ * the place of the launch.
  *
  * Easiest to break: two launches at one line, in a loop, are two launches. */
 #include "hazard/explain.h"
@@ -108,4 +109,15 @@ void mr_hazard_seen_outside(const checker *c, const found_pair *pair, found_pair
     if (pair->submitted.file) out->submitted = line->launched;
     if (find(c, pair->second_seq, &back))
         out->second = actor_of(c, begin_of(c, back)->stream, out->second);
+}
+
+/* A wait in the function for work of before the call would be a reason against a graph. */
+void mr_hazard_see_call(const checker *c, found_pair *pair) {
+    const mr_captures *captures = c->machine->captures.all;
+    const mr_function_call *call = captures ? captures->call : NULL;
+    if (!call || !call->where.file || call->rank != c->machine->rank) return;
+    if (!pair->first || !pair->second_where.file || pair->submitted.file) return;
+    if (pair->first_seq >= call->first_seq) return;
+    pair->second_where = call->where;
+    pair->call = call;
 }
