@@ -488,6 +488,61 @@ function TestPasses.test_no_sync_ends_with_an_error()
   end)
 end
 
+-- Ranks of two, each with the input of its number, so that its own gradient is { rank + 1, rank + 1 }.
+local function on_two(fn)
+  return clean(dist.spawn, 2, function(rank)
+    local net = nn.Linear(2, 1):to(mr.current_device())
+    local ddp, x = DDP(net, { bucket_mb = 0 }), mr.full({ 1, 2 }, rank + 1.0)
+    return fn(ddp, net, x, rank) or values(net.weight.grad)
+  end)
+end
+
+-- As in PyTorch, whose hooks do nothing unless a forward pass of the wrapper has prepared them.
+function TestPasses.test_the_module_itself_reduces_nothing()
+  local own, mean = { { 1.0, 1.0 }, { 2.0, 2.0 } }, { { 1.5, 1.5 }, { 1.5, 1.5 } }
+  lu.assertEquals(on_two(function(_, net, x) net(x):sum():backward() end), own)
+  lu.assertEquals(on_two(function(ddp, net, x)
+    mr.no_grad(ddp, x)
+    net(x):sum():backward()
+  end), own)
+  lu.assertEquals(on_two(function(ddp, net, x)
+    local loss = ddp(x):sum()
+    mr.no_grad(ddp, x) -- an evaluation takes nothing back
+    loss:backward()
+    net:zero_grad()
+    net(x):sum():backward()
+  end), own)
+  lu.assertEquals(on_two(function(ddp, net, x)
+    net(x):sum():backward()
+    net:zero_grad()
+    ddp(x):sum():backward()
+  end), mean)
+end
+
+function TestPasses.test_a_pass_that_fails_prepares_nothing()
+  lu.assertEquals(on_two(function(ddp, net, x)
+    refused("", ddp, mr.ones(1, 3))
+    net(x):sum():backward()
+  end), { { 1.0, 1.0 }, { 2.0, 2.0 } })
+end
+
+-- The first backward pass uses up what both calls have prepared, as in PyTorch.
+function TestPasses.test_two_calls_and_two_backward_passes()
+  lu.assertEquals(on_two(function(ddp, _, x)
+    local a, b = ddp(x):sum(), ddp(x):sum()
+    a:backward()
+    b:backward()
+  end), { { 2.5, 2.5 }, { 3.5, 3.5 } })
+end
+
+-- Unlike PyTorch, which lets the pass in no_sync reduce.
+function TestPasses.test_no_sync_after_a_call_without_backward()
+  lu.assertEquals(on_two(function(ddp, _, x)
+    ddp(x)
+    ddp:no_sync(function() ddp(x):sum():backward() end)
+  end), { { 1.0, 1.0 }, { 2.0, 2.0 } })
+end
+
 function TestPasses.test_a_second_backward()
   clean(dist.spawn, 2, function(rank)
     local net = nn.Linear(2, 1):to(mr.current_device())
@@ -495,8 +550,8 @@ function TestPasses.test_a_second_backward()
     local loss = ddp(mr.full({ 1, 2 }, rank + 1.0)):sum()
     loss:backward { retain_graph = true }
     lu.assertEquals(values(net.weight.grad), { 1.5, 1.5 })
-    loss:backward()
-    lu.assertEquals(values(net.weight.grad), { 3.0, 3.0 })
+    loss:backward() -- no call has prepared it: the rank's own gradient is added
+    lu.assertEquals(values(net.weight.grad), { rank + 2.5, rank + 2.5 })
     local both = ddp(mr.full({ 1, 2 }, rank + 1.0)):sum() + ddp(mr.full({ 1, 2 }, 1.0)):sum()
     both:backward() -- two forward passes, and one pass back
     lu.assertEquals(values(net.weight.grad), { 5.5, 5.5 })

@@ -214,7 +214,7 @@ return function(tools, module)
 
   -- The pass has ended; also one that failed has works under way.
   local function finish(r, pass)
-    r.pass = nil
+    r.pass, r.is_prepared = nil, false
     local stream = mr.current_stream(r.device)
     for _, work in ipairs(pass.works) do work:wait(stream) end
     if pass.next > #r.buckets then
@@ -250,7 +250,7 @@ return function(tools, module)
 
   -- The hook of the parameter p.
   local function take_gradient(r, p, at_end)
-    if not r.reduces then return end
+    if not r.is_prepared then return end
     local place = r.place[p]
     local bucket = place.bucket
     if p.dtype ~= bucket.dtype or p.device ~= r.device then
@@ -345,8 +345,9 @@ return function(tools, module)
   --- of equal modules; they get the values of the first rank. Gradients are views of buckets of this size, the first
   --- and the last one of about first_bucket_mb. A bucket is reduced on the group's stream as soon as it is complete,
   --- while backward goes on, and the current stream waits for all at the end of backward. A parameter without a
-  --- gradient is an error. ddp:no_sync(fn, ...) calls fn, and the gradients of forward passes in it stay the rank's
-  --- own. Buffers are those of the first rank in each training step.
+  --- gradient is an error. A call of the module prepares one backward pass; a backward pass after a call of net itself
+  --- reduces nothing, as in PyTorch. ddp:no_sync(fn, ...) calls fn, and the gradients of forward passes in it stay the
+  --- rank's own. Buffers are those of the first rank in each training step.
   --- net is the field `module`.
   local DistributedDataParallel = module.class(WHO)
 
@@ -356,7 +357,7 @@ return function(tools, module)
     local all, names, trained, device = parameters_of(net)
     local r = { group = o.group, names = names, trained = trained, device = device, removers = {},
       first_bytes = math.min(o.first_bucket_mb, o.bucket_mb) * MB, bytes = o.bucket_mb * MB,
-      sends_buffers = o.broadcast_buffers, wants = true, reduces = true }
+      sends_buffers = o.broadcast_buffers, wants = true, is_prepared = false }
     check_device(o.group, name_of(all[1], names[all[1]]), device)
     check_same(all, names, o.group, device)
     send_values(table.move(net:buffers(), 1, #net:buffers(), #all + 1, all), o.group)
@@ -374,16 +375,22 @@ return function(tools, module)
     end
   end
 
+  -- Called with the results of a forward pass. Only a pass of the wrapper prepares a reduction, as in PyTorch. A call
+  -- of the module itself leaves the gradients unreduced.
+  local function prepare(r, ...)
+    if mr.is_grad_enabled() then r.is_prepared = r.wants end
+    return ...
+  end
+
   function DistributedDataParallel.forward(m, ...)
     module.check(m, "forward")
     local r, net = m.reducer, m.module
     check_parameters(r, net)
-    if mr.is_grad_enabled() then
-      r.reduces = r.wants
-      if r.reduces and r.arrived and #r.buckets > 1 then mr.no_grad(rearrange, r) end
-      if r.reduces and r.sends_buffers and net.training then mr.no_grad(send_values, net:buffers(), r.group) end
+    if r.wants and mr.is_grad_enabled() then
+      if r.arrived and #r.buckets > 1 then mr.no_grad(rearrange, r) end
+      if r.sends_buffers and net.training then mr.no_grad(send_values, net:buffers(), r.group) end
     end
-    return net(...)
+    return prepare(r, net(...))
   end
 
   function DistributedDataParallel.no_sync(m, fn, ...)
