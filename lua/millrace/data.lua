@@ -115,7 +115,7 @@ return function(tools)
     local size = math.max(math.min(o.batch_size, rows), 1)
     local count = rows // o.batch_size
     if rows % o.batch_size > 0 and not o.drop_last then count = count + 1 end
-    local stream = o.stream or mr.stream { device = o.device }
+    local stream = o.stream or mr.stream { device = o.device, name = "loader" }
     local device, slots = stream.device, {}
     local sent, got = 0, 0
 

@@ -311,6 +311,8 @@ typedef struct {
     /* Where a line of Lua runs right after what the line `where` did. False: nowhere, or the statement of that line has
      * not ended. `is_over`: it has ended, although its line is the current one, as at the end of a <close> variable. */
     bool (*behind)(void *context, mr_site where, bool is_over, mr_script_spot *out_spot);
+    /* Whether the run of the first access's statement has not ended, so that a line added after it has not run. */
+    bool (*still_runs)(void *context, const mr_script_meeting *meeting);
     /* Whether the statement of the line `where` comes after a line added at the spot. */
     bool (*comes_before)(void *context, const mr_script_spot *spot, mr_site where);
     /* Whether the waiting call directly follows the one that submits a host function, with no code of the script
@@ -335,6 +337,10 @@ typedef struct {
      * variable gets it. False: it is no such call. */
     bool (*result)(void *context, mr_site call, const char *name, const char *option,
                    const mr_script_spot *spot, char *out, size_t size);
+    /* The variable at the spot of the `for` that begins at `loop`, where the statement of `use` uses the value of no
+     * other variable of that loop. False: there is none. */
+    bool (*loop_variable)(void *context, mr_site loop, mr_site use, const char *method,
+                          const mr_script_spot *spot, char *out, size_t size);
     /* A collective of a group that has not ended, on the stream or the device for which the host waits. False: none. */
     bool (*in_group)(void *context, const mr_command *wait, const char **out_name,
                      mr_site *out_where);

@@ -1,4 +1,5 @@
 /* Names: what a name refers to at a place, and where it is assigned. */
+#include <limits.h>
 #include <stdio.h>
 
 #include "script/text.h"
@@ -9,14 +10,18 @@ static bool is_named(const mr_script *s, const declaration *d, const char *name)
     return d->name < 0 ? strcmp(name, "self") == 0 : says(&s->words.items[d->name], name);
 }
 
-int mr_script_binding(const mr_script *s, const char *name, int front) {
-    int at = mr_script_word_at(s, front), in = s->words.items[at].block, found = 0;
+static int binding_at(const mr_script *s, const char *name, int at) {
+    int in = s->words.items[at].block, found = 0;
     for (size_t i = 0; i < s->declarations.count; i++) {
         const declaration *d = &s->declarations.items[i];
         if (d->from < at && is_named(s, d, name) && mr_script_encloses(s, d->block, in))
             found = (int)i + 1;
     }
     return found;
+}
+
+int mr_script_binding(const mr_script *s, const char *name, int front) {
+    return binding_at(s, name, mr_script_word_at(s, front));
 }
 
 bool mr_script_is_of_chunk(const mr_script *s, const char *name, int front) {
@@ -258,6 +263,57 @@ bool mr_script_indexes(const mr_script *s, int front, const char *name) {
             says(&w[i + 1], "]") && mr_script_binding(s, name, w[i].line) == binding)
             return true;
     return false;
+}
+
+/* ---- loop variables */
+
+/* The word stands for the variable's whole value, not for an entry of it or for a function. A method of it counts only
+ * as `method`. */
+static bool is_value(const word *w, int at, const char *method) {
+    static const char *const parts[] = {".", "[", "(", "{", "=", NULL};
+    const word *next = &w[at + 1];
+    if (at && (says(&w[at - 1], ".") || says(&w[at - 1], ":"))) return false;
+    if (says(next, ":")) return says(&w[at + 2], method);
+    return next->kind != VALUE && !says_any(next, parts);
+}
+
+static bool declares(const mr_script *s, int at) {
+    for (size_t i = 0; i < s->declarations.count; i++)
+        if (s->declarations.items[i].name == at) return true;
+    return false;
+}
+
+/* The statements that begin on line `front` use the value of the variable that word `name` declares. */
+static bool uses_value(const mr_script *s, int name, const char *text, int front,
+                       const char *method) {
+    const word *w = s->words.items;
+    int at = mr_script_word_at(s, front), end = mr_script_group_end(s, at);
+    for (int i = at; i < end; i++) {
+        if (w[i].kind != NAME || !says(&w[i], text) || !is_value(w, i, method) || declares(s, i))
+            continue;
+        int binding = binding_at(s, text, i);
+        if (binding && s->declarations.items[binding - 1].name == name) return true;
+    }
+    return false;
+}
+
+bool mr_script_loop_variable(const mr_script *s, int loop, int line, const char *method, int front,
+                             char *out, size_t size) {
+    const word *w = s->words.items;
+    int at = mr_script_word_at(s, loop), found = 0;
+    int use = mr_script_front(s, line);
+    if (!use || w[at].line != loop || !says(&w[at], "for")) return false;
+    for (at++; w[at].kind == NAME; at += 2) {
+        char text[64];
+        snprintf(text, sizeof text, "%.*s", w[at].length, w[at].text);
+        int binding = mr_script_binding(s, text, front);
+        if (binding && s->declarations.items[binding - 1].name == at &&
+            uses_value(s, at, text, use, method) &&
+            !mr_script_assigns(s, text, binding, 1, INT_MAX) && ++found == 1)
+            snprintf(out, size, "%s", text);
+        if (!says(&w[at + 1], ",")) break;
+    }
+    return found == 1 && says(&w[at + 1], "in");
 }
 
 /* ---- what a call returns */

@@ -106,6 +106,21 @@ bool mr_script_place_behind(const mr_script *s, mr_site where, mr_script_spot *o
     return front > 0;
 }
 
+/* The line is of the same function as the statement that begins on line `front`, and not in that statement. */
+static bool is_elsewhere(const mr_script *s, int front, int line) {
+    return !mr_script_is_within(s, front, line) &&
+           mr_script_function(s, line) == mr_script_function(s, front);
+}
+
+bool mr_script_still_runs(const mr_script *s, const mr_script_meeting *m, int line, int function) {
+    int front = s ? mr_script_front(s, m->first.line) : 0;
+    if (!s && m->lowest && (m->lowest < line || m->highest > line)) return false;
+    if (!front) return line == m->first.line;
+    if (!mr_script_is_within(s, front, line) || function != mr_script_function(s, front))
+        return false;
+    return !m->lowest || !(is_elsewhere(s, front, m->lowest) || is_elsewhere(s, front, m->highest));
+}
+
 bool mr_script_comes_before(const mr_script *s, const mr_script_spot *spot, mr_site where) {
     return s ? mr_script_is_within(s, spot->front, where.line) : where.line == spot->front;
 }

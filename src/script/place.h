@@ -29,6 +29,10 @@ bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *meetin
                              bool *out_inside);
 
 bool mr_script_place_behind(const mr_script *s, mr_site where, mr_script_spot *out_spot);
+/* Whether a function that is at `line`, and begins on line `function`, is still in the run of the first access's
+ * statement: it has submitted no work elsewhere since. */
+bool mr_script_still_runs(const mr_script *s, const mr_script_meeting *meeting, int line,
+                          int function);
 bool mr_script_comes_before(const mr_script *s, const mr_script_spot *spot, mr_site where);
 bool mr_script_new_local(const mr_script *s, const mr_script_spot *from, const mr_script_spot *to,
                          bool (*is_taken)(const void *context, const char *name),

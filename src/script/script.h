@@ -117,6 +117,11 @@ bool mr_script_names_entry(const mr_script *s, int front, const char *table, lon
 /* True if the statements of `line` run in the same state, such as the current stream, as a line in front of `front`.
  * They are the next statements, and none of them is in a function of its own. */
 bool mr_script_is_direct(const mr_script *script, int front, int line);
+/* The only variable of the `for ... in` on line `loop` whose value the statement of `line` uses. Another use than as a
+ * value does not count, such as `x.y`, `x(1)`, or a call of a method that is not `method`. False: there is not exactly
+ * one, the text assigns to it, or it is not visible at `front`. */
+bool mr_script_loop_variable(const mr_script *script, int loop, int line, const char *method,
+                             int front, char *out, size_t size);
 /* A statement on `line` is the only call of `name` there and sets `option`: that of the line, or one in a function that
  * this hands to a call. *out: the variable that gets its result and is visible at `front`; "": the result is dropped.
  * False: neither. */

@@ -85,6 +85,7 @@ static int check_places(lua_State *L, const char *name, const char *text, const 
         char held[8];
         mr_script_result(s, line, "all_reduce", "async", line, held, sizeof held);
         mr_script_is_direct(s, front, line);
+        mr_script_loop_variable(s, line, line, "add", line, held, sizeof held);
         places += (front != 0) + (behind != 0);
     }
     free(loads);
@@ -185,6 +186,49 @@ static void some_calls_keep_their_function(void **unused) {
     for (int line = 1; line <= 7; line++)
         if (mr_script_behind(s, line) != behind[line - 1])
             fail_msg("line %d: %d", line, mr_script_behind(s, line));
+    mr_script_free(s);
+}
+
+static bool is_held(mr_script *s, int line, const char *method, const char *name) {
+    char held[16] = "";
+    bool found = mr_script_loop_variable(s, 1, line, method, line, held, sizeof held);
+    return found ? name && strcmp(held, name) == 0 : !name;
+}
+
+static void a_statement_uses_one_variable_of_a_loop(void **unused) {
+    (void)unused;
+    const char *text = "for x, y in batches(rows) do\n"
+                       "  mr.with(s, function() a:add_(x:sum()) end)\n"
+                       "  a:add_(x + y)\n"
+                       "  net(y, x.first, x[1], x(1), x:grow(), x.y, {x = 1})\n"
+                       "  f(function(x) return x + y end)\n"
+                       "  do local y = 1 f(x, y) end\n"
+                       "  a:add_(\n"
+                       "    x)\n"
+                       "  f()\n"
+                       "end\n"
+                       "f(x)\n"
+                       "for i = 1, x do f(i) end\n";
+    mr_script *s = script_of(text);
+    assert_true(is_held(s, 2, "sum", "x"));
+    assert_true(is_held(s, 2, "add_", NULL)); /* another method of it may return another tensor */
+    assert_true(is_held(s, 3, "add", NULL));
+    assert_true(is_held(s, 4, "linear", "y"));
+    assert_true(is_held(s, 5, "add", "y"));
+    assert_true(is_held(s, 6, "f", "x"));
+    assert_true(is_held(s, 7, "add_", "x"));
+    assert_true(is_held(s, 8, "add_", "x"));
+    assert_true(is_held(s, 9, "f", NULL));
+    assert_true(is_held(s, 11, "f", NULL)); /* out of scope */
+    char held[16];
+    assert_false(mr_script_loop_variable(s, 12, 12, "f", 12, held, sizeof held));
+    assert_false(mr_script_loop_variable(s, 3, 3, "add", 3, held, sizeof held));
+    mr_script_free(s);
+    s = script_of("for x in rows do\n"
+                  "  f(x)\n"
+                  "  x = g()\n"
+                  "end\n");
+    assert_true(is_held(s, 2, "f", NULL)); /* the text assigns to it */
     mr_script_free(s);
 }
 
@@ -289,6 +333,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lua_takes_a_line_at_every_place),
                                        cmocka_unit_test(statements_and_comments),
                                        cmocka_unit_test(some_calls_keep_their_function),
+                                       cmocka_unit_test(a_statement_uses_one_variable_of_a_loop),
                                        cmocka_unit_test(names_are_in_force),
                                        cmocka_unit_test(assignments_are_counted),
                                        cmocka_unit_test(torn_text_harms_nothing)};

@@ -54,6 +54,7 @@ bool mr_bind_holder(lua_State *L, const mr_hazard_object *object, char *out, siz
 bool mr_bind_is_running(lua_State *L, mr_site front);
 bool mr_bind_before(lua_State *L, const mr_script_meeting *meeting, mr_script_spot *out_spot);
 bool mr_bind_behind(lua_State *L, mr_site where, bool is_over, mr_script_spot *out_spot);
+bool mr_bind_still_runs(lua_State *L, const mr_script_meeting *m); /* hooks.still_runs */
 /* hooks.comes_before */
 bool mr_bind_comes_before(lua_State *L, const mr_script_spot *spot, mr_site where);
 bool mr_bind_waits_at_once(lua_State *L, mr_site function, mr_site wait); /* hooks.waits_at_once */
@@ -68,5 +69,8 @@ bool mr_bind_is_set_later(lua_State *L, const mr_script_spot *spot, const char *
 bool mr_bind_is_direct(lua_State *L, const mr_script_spot *spot, mr_site where);
 bool mr_bind_result(lua_State *L, mr_site call, const char *name, const char *option,
                     const mr_script_spot *spot, char *out, size_t size);
+/* hooks.loop_variable */
+bool mr_bind_loop_variable(lua_State *L, mr_site loop, mr_site use, const char *method,
+                           const mr_script_spot *spot, char *out, size_t size);
 
 #endif

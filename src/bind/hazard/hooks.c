@@ -94,6 +94,18 @@ static bool behind(void *context, mr_site where, bool is_over, mr_script_spot *o
     return QUIETLY(s, mr_bind_behind(s->machine->hooks.context, where, is_over, out_spot));
 }
 
+static bool still_runs(void *context, const mr_script_meeting *meeting) {
+    const mr_bind_answerer *s = context;
+    return QUIETLY(s, mr_bind_still_runs(s->machine->hooks.context, meeting));
+}
+
+static bool loop_variable(void *context, mr_site loop, mr_site use, const char *method,
+                          const mr_script_spot *spot, char *out, size_t size) {
+    const mr_bind_answerer *s = context;
+    return QUIETLY(
+        s, mr_bind_loop_variable(s->machine->hooks.context, loop, use, method, spot, out, size));
+}
+
 static bool waits_at_once(void *context, mr_site function, mr_site wait) {
     const mr_bind_answerer *s = context;
     return QUIETLY(s, mr_bind_waits_at_once(s->machine->hooks.context, function, wait));
@@ -191,6 +203,7 @@ mr_hazard_hooks mr_bind_hazard_hooks(mr_bind_answerer *s) {
                              .is_running = is_running,
                              .before = before,
                              .behind = behind,
+                             .still_runs = still_runs,
                              .comes_before = comes_before,
                              .waits_at_once = waits_at_once,
                              .new_local = new_local,
@@ -198,5 +211,6 @@ mr_hazard_hooks mr_bind_hazard_hooks(mr_bind_answerer *s) {
                              .is_set_later = is_set_later,
                              .is_direct = is_direct,
                              .result = result,
+                             .loop_variable = loop_variable,
                              .in_group = in_group};
 }

@@ -120,6 +120,27 @@ bool mr_bind_behind(lua_State *L, mr_site where, bool is_over, mr_script_spot *o
     return found;
 }
 
+bool mr_bind_still_runs(lua_State *L, const mr_script_meeting *m) {
+    lua_Debug frame;
+    bool runs = false;
+    mr_script *s = mr_source_read(L, m->first.file);
+    for (int level = 0; !runs && mr_bind_frame(L, &level, &frame); level++)
+        runs = mr_bind_file(mr_bind_module(L), &frame) == m->first.file &&
+               mr_script_still_runs(s, m, frame.currentline, mr_source_function(L, s, &frame));
+    mr_script_free(s);
+    return runs;
+}
+
+bool mr_bind_loop_variable(lua_State *L, mr_site loop, mr_site use, const char *method,
+                           const mr_script_spot *spot, char *out, size_t size) {
+    if (loop.file != use.file || loop.file != spot->where.file) return false;
+    mr_script *s = mr_source_read(L, loop.file);
+    bool found =
+        s && mr_script_loop_variable(s, loop.line, use.line, method, spot->front, out, size);
+    mr_script_free(s);
+    return found;
+}
+
 bool mr_bind_comes_before(lua_State *L, const mr_script_spot *spot, mr_site where) {
     if (spot->where.file != where.file) return false;
     mr_script *s = mr_source_read(L, where.file);

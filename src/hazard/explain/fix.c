@@ -384,6 +384,23 @@ static void say_keep_work(const checker *c, const found_pair *pair, const mr_scr
     else mr_buffer_printf(out, "or keep what %s returns, and call its wait() here", pair->first_op);
 }
 
+/* The weaker change for a tensor that would be freed too early. The stream of its memory may be the library's own,
+ * which the script cannot name. */
+static bool say_record(const checker *c, const found_pair *pair, const actor *lost,
+                       const mr_script_spot *spot, mr_buffer *out) {
+    const mr_storage *storage = pair->history->storage;
+    char stream[NAME_SIZE], made[MR_MADE_AT_SIZE];
+    bool is_free = pair->kind == MR_HAZARD_USE_AFTER_FREE && lost == pair->second;
+    bool is_open = lost->stream && !lost->stream->closed;
+    bool is_own = pair->first->stream && pair->first->stream == storage->stream;
+    if (!is_free || !is_open || is_own || !storage->made.file ||
+        !mr_hazard_stream_code(c, pair, pair->first, spot, stream, sizeof stream))
+        return false;
+    mr_buffer_printf(out, "or call record_stream(%s) on the tensor made at %s", stream,
+                     mr_made_at(storage->made, made, sizeof made));
+    return true;
+}
+
 /* If no expression leads to one of the streams, the host can still wait for the whole device of the first
  * one. The variables of a function that is not running are not known, for example when a host function
  * runs after the script. */
@@ -397,7 +414,8 @@ static void wait_on_host(const checker *c, const found_pair *pair, const actor *
     if (c->machine->device_count > 1 && !mr_hazard_is_own_device(c, first->device))
         snprintf(device, sizeof device, "%d", first->device);
     if (lost == first && mr_hazard_work_is_lost(c, pair)) say_keep_work(c, pair, spot, &why);
-    else say_without_variable(c, lost, spot, shown.data ? shown.data : "it", &why);
+    else if (!say_record(c, pair, lost, spot, &why))
+        say_without_variable(c, lost, spot, shown.data ? shown.data : "it", &why);
     put_line(report, spot, "mr.synchronize(%s)%s%s", device, why.data ? " -- " : "",
              why.data ? why.data : "");
     mr_buffer_free(&shown);
@@ -510,14 +528,26 @@ typedef struct {
     int count;
 } spots;
 
+/* No variable leads to a collected tensor any more. If a `for ... in` made it, the text tells the variable that held
+ * it. */
+static bool loop_variable(const checker *c, const found_pair *pair, const mr_script_spot *spot,
+                          char *out, size_t size) {
+    return c->hooks.loop_variable &&
+           c->hooks.loop_variable(c->hooks.context, pair->history->storage->made, pair->first_where,
+                                  pair->first_op, spot, out, size);
+}
+
+typedef bool tensor_at(const checker *c, const found_pair *pair, const mr_script_spot *spot,
+                       char *out, size_t size);
+
 /* R33: the free waits for all work that was submitted to the stream before it, so any place before the
  * free is correct. */
 static bool record_stream(const checker *c, const found_pair *pair, const spots *where,
-                          mr_hazard_report *report) {
+                          tensor_at *tensor_code, mr_hazard_report *report) {
     char tensor[NAME_SIZE], stream[NAME_SIZE];
     for (int i = 0; i < where->count; i++) {
         const mr_script_spot *spot = &where->spot[i];
-        if (!mr_hazard_tensor_code(c, pair, spot, tensor, sizeof tensor)) continue;
+        if (!tensor_code(c, pair, spot, tensor, sizeof tensor)) continue;
         if (!mr_hazard_stream_code(c, pair, pair->first, spot, stream, sizeof stream)) continue;
         put_line(report, spot, "%s:record_stream(%s)", tensor, stream);
         return true;
@@ -572,6 +602,32 @@ static void say_keep(const checker *c, const found_pair *pair, mr_hazard_report 
         stream, mr_hazard_place(mr_hazard_shown(c, pair->first_where), place[1], sizeof place[1]));
 }
 
+/* The collector freed it inside the statement of the use, so the tensor was a temporary of that statement, or of one
+ * that ran before it. */
+static void say_hold(const checker *c, const found_pair *pair, mr_hazard_report *report) {
+    char stream[NAME_SIZE], place[2][PLACE_SIZE];
+    mr_hazard_stream_text(c, pair->first, stream, sizeof stream);
+    mr_text_format(
+        report->advice, sizeof report->advice,
+        "hold the tensor that was made at %s in a local variable, and call its record_stream with "
+        "%s before the use at %s. A line after that statement comes too late: Lua collected the "
+        "tensor while it ran",
+        mr_hazard_place(mr_hazard_shown(c, pair->history->storage->made), place[0],
+                        sizeof place[0]),
+        stream, mr_hazard_place(mr_hazard_shown(c, pair->first_where), place[1], sizeof place[1]));
+}
+
+/* Whether the collector freed it before the statement of the use had ended. */
+static bool is_freed_inside(const checker *c, const found_pair *pair) {
+    mr_script_meeting meeting = {.first = pair->first_where,
+                                 .second = pair->first_where,
+                                 .first_op = pair->first_op,
+                                 .second_op = pair->second_op};
+    if (pair->second_where.file || !pair->first_where.file || !c->hooks.still_runs) return false;
+    measure(c, pair, &meeting);
+    return c->hooks.still_runs(c->hooks.context, &meeting);
+}
+
 /* The place after the use, if it is before the free. The end of the block that closes the variable has the line of its
  * last statement, which may be the use. Otherwise a free in the same line comes earlier. */
 static bool behind_use(const checker *c, const found_pair *pair, bool is_one_line,
@@ -590,16 +646,20 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
     bool is_before = find_before_second(c, pair, &before);
     if (!pair->first_where.file) return;
     bool is_one_line = is_before && before.place == MR_SCRIPT_WITHIN;
+    bool is_inside = is_freed_inside(c, pair);
     if (is_before && own) where.spot[where.count++] = before;
-    if (behind_use(c, pair, is_one_line, &behind)) where.spot[where.count++] = behind;
+    if (!is_inside && behind_use(c, pair, is_one_line, &behind)) where.spot[where.count++] = behind;
     if (is_before && !own) where.spot[where.count++] = before;
     records = where;
     if (records.count < 3 && before_first(c, pair, &use)) records.spot[records.count++] = use;
-    if (!own && record_stream(c, pair, &records, report)) return;
+    if (!own && record_stream(c, pair, &records, mr_hazard_tensor_code, report)) return;
     if (wait_for_work(c, pair, &where, report)) return;
     if (delay_free(c, pair, &where, report)) return;
-    if (wait_behind_call(c, pair, report)) {
+    if (!own && record_stream(c, pair, &records, loop_variable, report)) return;
+    if (!is_inside && wait_behind_call(c, pair, report)) {
         report->joins = true;
+    } else if (is_inside) {
+        say_hold(c, pair, report);
     } else if (where.count == 0) {
         say_keep(c, pair, report);
     } else {
