@@ -113,7 +113,7 @@ mr.synchronize()
   for _, fix in ipairs(reports[1].fixes) do lu.assertNotStrContains(fix.text, "synchronize") end
 end
 
--- Puts the fixes of several reports into the text, the last line first. `places`: the lines that they stand in front of.
+-- Puts the fixes of several reports into the text, the last line first. `places`: the lines that they stand before.
 local function check_all(body, places, fix)
   local text = HEAD .. body .. "\nmr.synchronize()\n"
   local reports, lines, at = run(text), lines_of(text), {}
