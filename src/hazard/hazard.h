@@ -306,7 +306,8 @@ typedef struct {
                    mr_site *out_held);
     /* Whether the function that contains the line `front` is running. Then its variables can be found. */
     bool (*is_running)(void *context, mr_site front);
-    /* Where a line of Lua runs after the first access and right before the second. False: nowhere. */
+    /* Where a line of Lua runs after the first access and right before the second. False: nowhere. With
+     * out_spot->again it is needed there, too. */
     bool (*before)(void *context, const mr_script_meeting *meeting, mr_script_spot *out_spot);
     /* Where a line of Lua runs right after what the line `where` did. False: nowhere, or the statement of that line has
      * not ended. `is_over`: it has ended, although its line is the current one, as at the end of a <close> variable. */

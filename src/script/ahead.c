@@ -270,7 +270,7 @@ bool mr_script_ahead(const mr_script *s, const mr_script_spot *record, const mr_
     if (!name || mr_script_front(s, line) != line) return false;
     bool is_indexed = is_entry && loop && common_index(s, root, m, &index) && has_name(s, index);
     if (is_indexed && !is_constant(s, index, m, record, wait, loop)) return false;
-    mr_script_spot made = {MR_SCRIPT_BEFORE, {wait->where.file, line}, line, false, false};
+    mr_script_spot made = {MR_SCRIPT_BEFORE, {wait->where.file, line}, line, false, false, 0};
     *out = (mr_script_variable){.made = made};
     snprintf(out->name, sizeof out->name, "%s", name);
     if (!is_indexed) return true;

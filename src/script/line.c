@@ -140,19 +140,40 @@ bool mr_script_in_loop(const mr_script *s, int front) {
     return false;
 }
 
-bool mr_script_is_condition(const mr_script *s, int front, int line) {
-    int head = mr_script_word_at(s, front);
-    if (!says(&s->words.items[head], "while")) return false;
-    for (size_t i = 1; i < s->blocks.count; i++) {
-        const block *b = &s->blocks.items[i];
-        if (b->is_loop && b->statement == head) return line <= s->words.items[b->opened].line;
-    }
-    return false;
-}
-
 bool mr_script_is_loop(const mr_script *s, int front) {
     static const char *const loops[] = {"for", "while", "repeat", NULL};
     return says_any(&s->words.items[mr_script_word_at(s, front)], loops);
+}
+
+/* Whether the loop runs code of that line at each turn. The head of a `for` runs once, but for its iterator. */
+static bool is_of_turn(const mr_script *s, const block *b, int line, bool by_iterator) {
+    const word *w = s->words.items;
+    if (line < w[b->statement].line || line > w[b->closed].line) return false;
+    if (by_iterator || !says(&w[b->statement], "for")) return true;
+    return line > w[b->opened].line || has_body_on(s, b, line);
+}
+
+/* A line in front of the loop's last word runs at the end of each turn. After a label, it could keep a `goto` from
+ * compiling: a goto must not enter the scope of a local, except at the end of its block. */
+static int end_of_turn(const mr_script *s, const block *b) {
+    const word *closed = &s->words.items[b->closed];
+    return takes(s, b->closed) && !says(closed - 1, "::") ? closed->line : 0;
+}
+
+bool mr_script_repeats(const mr_script *s, int front, int line, bool by_iterator,
+                       mr_script_turns *out) {
+    int at = mr_script_word_at(s, front), end = mr_script_group_end(s, at), count = 0;
+    for (size_t i = 1; i < s->blocks.count; i++) {
+        const block *b = &s->blocks.items[i];
+        if (!b->is_loop || b->statement < at || b->statement >= end) continue;
+        if (!is_of_turn(s, b, line, by_iterator)) continue;
+        const word *w = s->words.items;
+        if (!count++)
+            *out =
+                (mr_script_turns){w[b->statement].line, w[b->closed].last_line, end_of_turn(s, b)};
+    }
+    if (count > 1) out->end = 0;
+    return count > 0;
 }
 
 int mr_script_group_end(const mr_script *s, int at) {

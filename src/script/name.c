@@ -225,6 +225,7 @@ static bool leads_by_name(lead *l, int name, bool is_called) {
 static bool leads_from(lead *l, int from, int end) {
     const word *w = l->s->words.items;
     for (int i = from; i < end; i++) {
+        if ((says(&w[i], "]") || says(&w[i], ")")) && says(&w[i + 1], "(")) return true;
         if (w[i].kind != NAME) continue;
         bool is_called = says(&w[i + 1], "(") || says(&w[i + 1], "{") || w[i + 1].kind == VALUE;
         if (leads_by_name(l, i, is_called)) return true;
@@ -232,11 +233,24 @@ static bool leads_from(lead *l, int from, int end) {
     return false;
 }
 
-bool mr_script_leads_to(const mr_script *s, int front, int line) {
+/* The statements' end, or that of the head whose line this is, such as `for i = 1, f() do`. */
+static int end_of_part(const mr_script *s, int at, int line) {
+    const word *w = s->words.items;
+    int end = mr_script_group_end(s, at);
+    for (size_t i = 1; i < s->blocks.count; i++) {
+        const block *b = &s->blocks.items[i];
+        if (b->is_function || b->statement < at || b->opened >= end) continue;
+        bool is_head = w[b->statement].line <= line && w[b->opened].line >= line;
+        if (is_head && w[b->opened + 1].line > w[b->opened].line) end = b->opened;
+    }
+    return end;
+}
+
+bool mr_script_leads_to(const mr_script *s, int front, int last, int line) {
     int at = mr_script_word_at(s, front);
     lead l = {s, line, NULL};
     l.visited = calloc(s->blocks.count + 1, sizeof *l.visited);
-    bool leads = !l.visited || leads_from(&l, at, mr_script_group_end(s, at));
+    bool leads = !l.visited || leads_from(&l, at, end_of_part(s, at, last));
     free(l.visited);
     return leads;
 }

@@ -67,10 +67,13 @@ static void declare(reader *r, int name, int from) {
 }
 
 /* Whether the bracket is of a call that runs its function argument later, or in turn with others: mr.graph.auto(fn),
- * coroutine.wrap(fn), mr.run(f, g). */
+ * coroutine.wrap(fn), mr.run(f, g), table.insert(t, fn). */
 static bool is_of_keeper(const word *w, int at, int from) {
-    static const char *const keepers[][2] = {
-        {"graph", "auto"}, {"coroutine", "wrap"}, {"coroutine", "create"}, {"mr", "run"}};
+    static const char *const keepers[][2] = {{"graph", "auto"},
+                                             {"coroutine", "wrap"},
+                                             {"coroutine", "create"},
+                                             {"mr", "run"},
+                                             {"table", "insert"}};
     if (at < from + 3 || !says(&w[at - 2], ".")) return false;
     for (size_t i = 0; i < sizeof keepers / sizeof *keepers; i++)
         if (says(&w[at - 3], keepers[i][0]) && says(&w[at - 1], keepers[i][1])) return true;

@@ -28,23 +28,31 @@ static bool is_together(const mr_script *s, const mr_script_meeting *m, int fron
     return m->lowest >= front && mr_script_is_within(s, front, m->highest);
 }
 
-/* In front of a loop, the new line would run before the first access, if that is inside the loop. If the second is in
- * the condition, it would not run again after a turn that has called the code of the first. */
-static bool is_early(const mr_script *s, const mr_script_meeting *m, const char *file, int front,
-                     int line) {
-    if (!s || !mr_script_is_loop(s, front)) return false;
-    bool is_asked_again = mr_script_is_condition(s, front, line);
-    if (file != m->first.file) return is_asked_again && m->first.file;
-    if (m->first.line > front && mr_script_is_within(s, front, m->first.line)) return true;
-    return is_asked_again && !mr_script_is_one_run(s, front, m->first.line) &&
-           mr_script_leads_to(s, front, m->first.line);
+/* Whether the first access ran before the loop began. Its line is in the code that has run up to the loop, and in no
+ * function that a turn may call. */
+static bool ran_before(const mr_script *s, const mr_script_meeting *m, const char *file, int front,
+                       const mr_script_turns *turns) {
+    int line = m->first.line;
+    if (file != m->first.file || (line >= turns->first && line <= turns->last)) return false;
+    if (mr_script_defines(s, line) || !mr_script_is_one_run(s, turns->first, line)) return false;
+    return !mr_script_function(s, front) ||
+           !mr_script_leads_to(s, front, turns->last, turns->first);
 }
 
-/* `line`: of the second access, or of the call that leads to it. */
+/* In front of the statement. But a line in front of a loop runs once, and what a turn does may come after it. Where
+ * the body has no line for its end, the names in the loop decide. The second access is the code of line `line` or what
+ * this calls. */
 static bool put(const mr_script *s, const mr_script_meeting *m, const char *file, int front,
-                int line, mr_script_spot *out_spot) {
-    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, {file, front}, front, false, false};
-    return !is_early(s, m, file, front, line);
+                int line, bool by_iterator, mr_script_spot *out_spot) {
+    mr_script_turns turns;
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, {file, front}, front, false, false, 0};
+    if (!s || !mr_script_repeats(s, front, line, by_iterator, &turns) ||
+        ran_before(s, m, file, front, &turns))
+        return true;
+    out_spot->again = turns.end;
+    if (turns.end || file != m->first.file) return turns.end > 0;
+    bool is_inside = m->first.line >= turns.first && m->first.line <= turns.last;
+    return !is_inside && !mr_script_leads_to(s, front, turns.last, m->first.line); /* by names */
 }
 
 /* Whether the line that called the code of the second access had called the code of the first one before. Then a fix in
@@ -60,7 +68,8 @@ static bool is_between(const mr_script *s, const mr_script_meeting *m, const mr_
     if (!has_first && of_file && mr_script_is_one_run(s, front, m->first.line) &&
         !mr_script_defines(s, m->first.line))
         return false;
-    if (!has_first && of_file && !mr_script_leads_to(s, front, m->first.line)) return false;
+    if (!has_first && of_file && !mr_script_leads_to(s, front, call->line, m->first.line))
+        return false;
     if (mr_script_loops(s, front, call->line) || (has_first && call->is_gone)) return true;
     *out_known = !call->is_gone;
     const mr_script_call *inner = call->inner;
@@ -80,11 +89,12 @@ bool mr_script_place_before(const mr_script *s, const mr_script_meeting *m,
     if (is_together(s, m, front) && !came_round(s, m, front)) {
         bool loops = s && mr_script_loops(s, front, m->second.line);
         bool has_namesake = loops && mr_script_count(s, front, m->second_op) > 1;
-        *out_spot =
-            (mr_script_spot){MR_SCRIPT_WITHIN, {m->second.file, front}, front, loops, has_namesake};
+        *out_spot = (mr_script_spot){
+            MR_SCRIPT_WITHIN, {m->second.file, front}, front, loops, has_namesake, 0};
         return true;
     }
-    return !(s && mr_script_defines(s, line)) && put(s, m, m->second.file, front, line, out_spot);
+    return !(s && mr_script_defines(s, line)) &&
+           put(s, m, m->second.file, front, line, false, out_spot);
 }
 
 bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *m,
@@ -93,16 +103,18 @@ bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *m,
     int front = s ? mr_script_front(s, call->line) : call->line;
     *out_inside = !s || (front && mr_script_function(s, front) == call->function);
     if (!*out_inside) return false;
-    bool is_known, fits = put(s, m, call->file, front, call->line, out_spot);
+    bool by_iterator = call->called && strcmp(call->called, "for iterator") == 0;
+    bool is_known, fits = put(s, m, call->file, front, call->line, by_iterator, out_spot);
     bool between = is_between(s, m, call, front, &is_known);
-    if (between) out_spot->place = MR_SCRIPT_WITHIN;
+    if (between) out_spot->place = MR_SCRIPT_WITHIN, out_spot->again = 0;
     return between || (fits && is_known);
 }
 
 bool mr_script_place_behind(const mr_script *s, mr_site where, mr_script_spot *out_spot) {
     int front = s ? mr_script_behind(s, where.line) : where.line + 1;
     bool in_loop = s && front && mr_script_in_loop(s, front);
-    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, {where.file, front - 1}, front, in_loop, false};
+    *out_spot =
+        (mr_script_spot){MR_SCRIPT_AFTER, {where.file, front - 1}, front, in_loop, false, 0};
     return front > 0;
 }
 

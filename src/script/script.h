@@ -68,8 +68,16 @@ int mr_script_function(const mr_script *script, int front);
 /* The place is in a loop of its function. */
 bool mr_script_in_loop(const mr_script *script, int front);
 bool mr_script_is_loop(const mr_script *script, int front); /* the statement that begins there */
-/* `line` has a part of the condition of a `while` that begins on line `front`. */
-bool mr_script_is_condition(const mr_script *script, int front, int line);
+/* A loop: the lines of its text, and the one in front of which a new line runs at the end of each turn; 0: none. */
+typedef struct {
+    int first, last;
+    int end;
+} mr_script_turns;
+
+/* A loop among the statements that begin on line `front` runs code of `line` at each turn: a condition, or a body that
+ * has no line of its own. `by_iterator`: it is the call that a `for` makes for the next values. The outermost loop. */
+bool mr_script_repeats(const mr_script *script, int front, int line, bool by_iterator,
+                       mr_script_turns *out);
 /* `line` is in a statement that begins on line `front` or, for a loop, in its body. */
 bool mr_script_is_within(const mr_script *script, int front, int line);
 /* In the function that begins on line `function` (0: the main chunk), the innermost statement that has `line`, or
@@ -108,8 +116,10 @@ bool mr_script_is_one_run(const mr_script *script, int line, int other);
 bool mr_script_waits_at_once(const mr_script *script, int line, const char *name, int wait_line);
 /* A call of that name is the last code on `line`. */
 bool mr_script_ends_with(const mr_script *script, int line, const char *name);
-/* The statements that begin on line `front` may call the function that holds `line`, as far as names tell. */
-bool mr_script_leads_to(const mr_script *script, int front, int line);
+/* The statements that begin on line `front` may call the function that holds `line`, as far as names tell: also where
+ * they call what has no name. Without the
+ * lines of a body after line `last`, if `last` has the condition of that body. */
+bool mr_script_leads_to(const mr_script *script, int front, int last, int line);
 /* The block of the place contains `t[name]`, with the variable `name` that is visible at the place. */
 bool mr_script_indexes(const mr_script *script, int front, const char *name);
 /* `table[2]` is written in that block. */

@@ -20,6 +20,8 @@ typedef struct {
     int front;
     bool in_loop; /* WITHIN: the body of a loop stands on that line; AFTER: the place is in one */
     bool has_namesake; /* WITHIN: the line calls several operations with the name of the second */
+    /* BEFORE a loop: the same is needed in front of this line, at the end of its body; or 0 */
+    int again;
 } mr_script_spot;
 
 /* Two accesses, and the range of lines of all work that was submitted between them. */

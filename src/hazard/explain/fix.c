@@ -47,7 +47,7 @@ static void measure(const checker *c, const found_pair *pair, mr_script_meeting 
     meeting->lowest = 0;
 }
 
-/* The place in front of the second access; false: a line cannot be put there. */
+/* The place in front of the second access; false: a line cannot be put there. With `again`, one place is not enough. */
 static bool find_before_second(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
     mr_script_meeting meeting = {.first = pair->first_where,
                                  .second = pair->second_where,
@@ -57,7 +57,7 @@ static bool find_before_second(const checker *c, const found_pair *pair, mr_scri
                                  .is_call = pair->call != NULL};
     if (pair->submitted.file) meeting.second = pair->submitted;
     *out_spot =
-        (mr_script_spot){MR_SCRIPT_BEFORE, meeting.second, meeting.second.line, false, false};
+        (mr_script_spot){MR_SCRIPT_BEFORE, meeting.second, meeting.second.line, false, false, 0};
     if (!pair->second_where.file) return false;
     if (!c->hooks.before) return true;
     measure(c, pair, &meeting);
@@ -72,8 +72,8 @@ static bool before_first(const checker *c, const found_pair *pair, mr_script_spo
 
 static bool find_behind(const checker *c, const found_pair *pair, bool is_over,
                         mr_script_spot *out_spot) {
-    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1,
-                                 false, false};
+    *out_spot = (mr_script_spot){
+        MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1, false, false, 0};
     if (!pair->first_where.file) return false;
     return !c->hooks.behind ||
            c->hooks.behind(c->hooks.context, pair->first_where, is_over, out_spot);
@@ -489,15 +489,42 @@ static bool awaited_code(const checker *c, const found_pair *pair, const mr_scri
     return false;
 }
 
+/* A wait for the stream, or on the host where no variable leads to a stream. */
+static void wait_for_stream(const checker *c, const found_pair *pair, mr_hazard_report *report,
+                            const mr_script_spot *spot) {
+    char first[NAME_SIZE], second[NAME_SIZE];
+    bool host = pair->second == &c->order.host_actor;
+    if (!host && !find_waiting(c, pair, spot, second, sizeof second))
+        wait_on_host(c, pair, pair->second, report, spot);
+    else if (!awaited_code(c, pair, spot, first, sizeof first, &report->covered))
+        wait_on_host(c, pair, pair->first, report, spot);
+    else if (host) put_line(report, spot, "%s:synchronize()", first);
+    else put_line(report, spot, "%s:wait_stream(%s)", second, first);
+}
+
+/* A loop runs the second at each turn. The first may have run before the loop, in a turn, or both. */
+static void wait_at_each_turn(const checker *c, const found_pair *pair, mr_hazard_report *report,
+                              const mr_script_spot *head) {
+    mr_script_spot end = *head;
+    end.where.line = end.front = head->again;
+    wait_for_stream(c, pair, report, head);
+    wait_for_stream(c, pair, report, &end);
+}
+
 static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char first[NAME_SIZE], second[NAME_SIZE], event[NAME_SIZE];
     bool host = pair->second == &c->order.host_actor, is_work;
     const actor *waiting = pair->second;
     mr_script_spot spot;
     bool fits = find_before_second(c, pair, &spot);
-    if (!fits && !pair->submitted.file) fits = behind_first(c, pair, &spot);
-    if (!fits) {
+    mr_script_spot behind;
+    bool is_behind =
+        (!fits || spot.again) && !pair->submitted.file && behind_first(c, pair, &behind);
+    if (is_behind) spot = behind;
+    if (!fits && !is_behind) {
         say_wait(c, pair, report);
+    } else if (spot.again) {
+        wait_at_each_turn(c, pair, report, &spot);
     } else if (!host && !(waiting = find_waiting(c, pair, &spot, second, sizeof second))) {
         if (!wait_behind_call(c, pair, report)) wait_on_host(c, pair, pair->second, report, &spot);
     } else if (covering_last(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
@@ -514,10 +541,8 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
         if (!wait_behind_call(c, pair, report) && !wait_before_close(c, pair, report) &&
             !new_event(c, pair, report, &spot, host ? NULL : second, true))
             wait_on_host(c, pair, pair->first, report, &spot);
-    } else if (host) {
-        put_line(report, &spot, "%s:synchronize()", first);
     } else {
-        put_line(report, &spot, "%s:wait_stream(%s)", second, first);
+        wait_for_stream(c, pair, report, &spot);
     }
 }
 
@@ -643,7 +668,7 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
     bool own = pair->first->stream && pair->first->stream == pair->history->storage->stream;
     mr_script_spot behind, before, use;
     spots where = {.count = 0}, records;
-    bool is_before = find_before_second(c, pair, &before);
+    bool is_before = find_before_second(c, pair, &before) && !before.again;
     if (!pair->first_where.file) return;
     bool is_one_line = is_before && before.place == MR_SCRIPT_WITHIN;
     bool is_inside = is_freed_inside(c, pair);

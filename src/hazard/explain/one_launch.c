@@ -27,7 +27,7 @@ static bool find_spot(const checker *c, const found_pair *pair, mr_site from, mr
                                  .lowest = from.line < to.line ? from.line : to.line,
                                  .highest = from.line < to.line ? to.line : from.line,
                                  .is_running = !pair->submitted.file};
-    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, to, to.line, false, false};
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, to, to.line, false, false, 0};
     if (!to.file) return false;
     return !c->hooks.before || c->hooks.before(c->hooks.context, &meeting, out_spot);
 }

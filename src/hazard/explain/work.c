@@ -51,7 +51,7 @@ bool mr_hazard_work_wait(const checker *c, const found_pair *pair, const mr_scri
 
 bool mr_hazard_work_is_lost(const checker *c, const found_pair *pair) {
     char work[NAME_SIZE];
-    mr_script_spot behind = {MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1, false,
-                             false};
+    mr_script_spot behind = {
+        MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1, false, false, 0};
     return find_result(c, pair, &behind, work, sizeof work) && !work[0];
 }
