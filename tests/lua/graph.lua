@@ -79,6 +79,7 @@ function TestGraph.test_a_closed_graph()
   g:close()
   lu.assertEquals(tostring(g), "graph (closed)")
   lu.assertErrorMsgContains("closed", g.launch, g)
+  lu.assertErrorMsgContains("expected a graph, got a number", g.launch, 5, mr.stream())
   lu.assertErrorMsgContains("closed", function() return g.node_count end)
   lu.assertEquals(x:sum():item(), 4.0)
 end

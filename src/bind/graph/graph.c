@@ -46,6 +46,7 @@ MR_FUNCTION(
     "wait for other ranks to call them, or to launch theirs.") {
     mr_caller caller = mr_enter(L);
     lua_settop(L, 2);
+    mr_check_graph(L, 1);
     if (lua_isnil(L, 2)) {
         mr_push_stream(L, &mr_graph_device(graph_at(L, 1))->current);
         lua_replace(L, 2);
