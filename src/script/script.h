@@ -116,9 +116,9 @@ bool mr_script_is_one_run(const mr_script *script, int line, int other);
 bool mr_script_waits_at_once(const mr_script *script, int line, const char *name, int wait_line);
 /* A call of that name is the last code on `line`. */
 bool mr_script_ends_with(const mr_script *script, int line, const char *name);
-/* The statements that begin on line `front` may call the function that holds `line`, as far as names tell: also where
- * they call what has no name. Without the
- * lines of a body after line `last`, if `last` has the condition of that body. */
+/* The statements that begin on line `front` may call the function of `line`, as far as names tell. A call without a
+ * name may call each function. If line `last` has the condition of a body, the lines of that body after it do not
+ * count. */
 bool mr_script_leads_to(const mr_script *script, int front, int last, int line);
 /* The block of the place contains `t[name]`, with the variable `name` that is visible at the place. */
 bool mr_script_indexes(const mr_script *script, int front, const char *name);
